@@ -32,7 +32,7 @@ from rankernel.gram.exact.kendall import log_mallows
 from rankernel.gram.methods import MAX_EVALUATIONS
 from rankernel.gram.rows import check_n_items
 from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Decay, Kernel
 from rankernel.rankings import Rankings, as_rankings
 
 Coupling = Literal["iid", "antithetic"]
@@ -157,7 +157,7 @@ def monte_carlo_variance(
     rows, columns, kernel = as_rankings(X, "X"), as_rankings(Y, "Y"), as_kernel(kernel)
     check_n_items(columns, rows)
     facts = kernel.facts(rows.n_items)
-    rate = facts.decay.rate if facts.decay is not None and facts.distance == distances.kendall else None
+    rate = facts.function.rate if isinstance(facts.function, Decay) and facts.distance == distances.kendall else None
     out = np.empty((len(rows), len(columns)))
     for i, left in enumerate(rows.ranks):
         for j, right in enumerate(columns.ranks):

@@ -8,9 +8,8 @@ partial rankings they return the mean distance over all completions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -63,55 +62,59 @@ def uniform_mean(statistic: Statistic, n_items: int) -> FloatArray:
     return np.zeros((1, n_items if statistic == "ranks" else n_items * (n_items - 1) // 2))
 
 
-@dataclass(frozen=True)
-class LinearFeatures:
-    """Features of a ranking: an affine function of a statistic, one row for each ranking.
+Transform = Callable[[FloatArray], FloatArray]
 
-    Each feature depends on one pair or item, so that ``transform`` takes the statistic of any of them.
+
+@dataclass(frozen=True, eq=False)
+class LinearForm:
+    """The form ``<m - c, A (m' - c)>`` in a statistic m of two rankings, A symmetric and positive semi-definite.
+
+    It is linear in either statistic, so its mean over completions follows from the mean statistics.
+
+    Parameters
+    ----------
+    statistic : {"pairs", "positions", "ranks"}
+        The signs of pairs of items, the permutation matrix, or the centred ranks.
+    multiply : callable
+        Returns A times each of several statistics. Acts on each pair, or on the last axis of positions, separately.
+    root : callable
+        Returns F times each of several statistics, where ``A = F' F``.
+    derivatives : dict of callables
+        Returns the derivative of A in a parameter, times each of several statistics.
+    mixes_items : bool
+        Whether ``multiply`` and ``root`` take all pairs or items together.
+    center : array, optional
+        The statistic c of a full ranking; 0 by default.
     """
 
     statistic: Statistic
-    transform: Callable[..., FloatArray]
-    has_parts: bool = False  # whether ``transform`` depends on which pairs or items it is given, as a slice
+    multiply: Transform
+    root: Transform
+    derivatives: Mapping[str, Transform] = field(default_factory=dict)
+    mixes_items: bool = False
+    center: FloatArray | None = None
 
-    def of_part(self, means: FloatArray, part: slice) -> FloatArray:
-        """Return the features that depend on a part of the pairs or items, given the statistic of that part."""
-        return self.transform(means, part) if self.has_parts else self.transform(means)
+    @property
+    def is_positional(self) -> bool:
+        """Whether it is a sum over items of a function of their two positions."""
+        return self.statistic == "positions" and not self.mixes_items and self.center is None
 
-    def of_rankings(self, X: RankArray) -> FloatArray:
-        """Return the features of full rankings."""
-        return self.transform(STATISTICS[self.statistic](X))
-
-
-CONSTANT_FEATURE = LinearFeatures("ranks", lambda ranks: np.ones((len(ranks), 1)))
+    def features(self, means: FloatArray) -> FloatArray:
+        """Return vectors whose inner product is the form, given the statistics of several rankings."""
+        return self.root(means if self.center is None else means - self.center).reshape(len(means), -1)
 
 
-@dataclass(frozen=True)
-class EmbeddingFeatures(LinearFeatures):
-    r"""Features f with :math:`d(\sigma, \sigma') = |f(\sigma) - f(\sigma')|^2` for a distance d.
+def scaled_form(statistic: Statistic, scale: float) -> LinearForm:
+    """Return the inner product of two statistics, times a number."""
+    return LinearForm(statistic, lambda means: scale * means, lambda means: math.sqrt(scale) * means)
 
-    Minus their mean over all rankings they have the same norm for every ranking, so that :math:`d = 2 (L - z)` with
-    :math:`z` the inner product of the centred features and :math:`L` their squared norm.
+
+def sum_over_depths(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return rows times the matrix with the sum of the weights of all depths that include two positions.
+
+    It is the sum over depths of the sum of a row up to the depth; small weights are added first.
     """
-
-    mean_distance: Callable[[int], float] = field(kw_only=True)  # of two random full rankings
-    scale: float | None = None  # set if the features are the statistic times this number
-    are_indicators: bool = False  # whether the features are 0 or 1
-
-    def squared_norms(self, means: FloatArray, n_items: int) -> FloatArray:
-        """Return the mean squared norm of the features, given their means."""
-        if self.are_indicators:
-            return np.asarray(means.sum(axis=1))
-        return np.full(len(means), float((self.of_rankings(np.arange(n_items, dtype=np.int32)[None]) ** 2).sum()))
-
-    @lru_cache(maxsize=256)  # noqa: B019 - there are only a few embeddings, one for each distance
-    def mean(self, n_items: int) -> FloatArray:
-        """Return the mean of the features over all rankings, as one row."""
-        return self.transform(uniform_mean(self.statistic, n_items))
-
-    def centred_norm(self, n_items: int) -> float:
-        """Return L: the squared norm of the centred features of any full ranking, half the mean distance."""
-        return self.mean_distance(n_items) / 2
+    return np.cumsum((np.cumsum(rows, axis=-1) * weights)[..., ::-1], axis=-1)[..., ::-1]
 
 
 # ---------------------------------------------------------------------- distances
@@ -139,8 +142,11 @@ class Distance:
         Whether relabelling the positions leaves it unchanged. Relabelling the items always does.
     coupling : str
         The coupling of Monte Carlo draws with the lowest variance for functions of it (``benchmarks/couplings.py``).
-    embedding : EmbeddingFeatures, optional
-        Features whose squared Euclidean distance it is; its mean between partial rankings is then exact.
+    form : LinearForm, optional
+        The form f with ``d(x, y) = f(x, x) + f(y, y) - 2 f(x, y)``, where f(x, x) is the same for every full ranking x;
+        the mean distance between partial rankings is then exact.
+    mean : callable, optional
+        Returns the mean distance of two random full rankings of n items.
     cycle_weights : callable, optional
         For distances that depend only on the cycles of the map between positions: for n items an array with the
         initial value, the weight of cycles of length 1 to n, and a bit mask applied to the sum.
@@ -157,7 +163,8 @@ class Distance:
     left_invariant: bool = False
     coupling: str = "iid"
     function: Callable[[RankArray, RankArray], float] | None = None
-    embedding: EmbeddingFeatures | None = field(default=None, repr=False, compare=False)
+    form: LinearForm | None = field(default=None, repr=False, compare=False)
+    mean: Callable[[int], float] | None = field(default=None, repr=False, compare=False)
     cycle_weights: Callable[[int], IntArray] | None = field(default=None, repr=False, compare=False)
     fill: Callable[[RankArray, RankArray, NDArray[Any]], None] = field(repr=False, compare=False, kw_only=True)
     largest: Callable[[int], float] = field(repr=False, compare=False, kw_only=True)
@@ -212,8 +219,8 @@ class Distance:
         from rankernel.completions.linear_extensions import enumerate_completions
         from rankernel.completions.marginals import statistic_means
 
-        if self.embedding is not None:
-            left, right = (statistic_means(side, self.embedding.statistic) for side in (X, Y))
+        if self.form is not None:
+            left, right = (statistic_means(side, self.form.statistic) for side in (X, Y))
             return self.from_mean_statistics(left, right, X.n_items)
         sizes, others = X.n_completions(), Y.n_completions()
         if sum(sizes) * sum(others) > MAX_EVALUATIONS:
@@ -234,11 +241,12 @@ class Distance:
         return means
 
     def from_mean_statistics(self, left: FloatArray, right: FloatArray, n_items: int) -> FloatArray:
-        """Return the mean distances, given the mean statistics of the :attr:`embedding` for rows and columns."""
-        assert self.embedding is not None
-        rows, columns = self.embedding.transform(left), self.embedding.transform(right)
-        norms, other_norms = (self.embedding.squared_norms(side, n_items) for side in (rows, columns))
-        return np.asarray(norms[:, None] + other_norms[None, :] - 2 * rows @ columns.T)
+        """Return the mean distances, given the mean statistics of the :attr:`form` for rows and columns."""
+        assert self.form is not None
+        one = STATISTICS[self.form.statistic](np.arange(n_items, dtype=np.int32)[None])
+        norm = float((one * self.form.multiply(one)).sum())
+        products = left.reshape(len(left), -1) @ self.form.multiply(right).reshape(len(right), -1).T
+        return np.asarray(2 * (norm - products))
 
     def maximum(self, n_items: int) -> float:
         """Return the largest distance between two full rankings of n items; infinite if unknown."""
@@ -279,7 +287,8 @@ kendall = Distance(
     metric=True,
     negative_type=True,
     coupling="antithetic",
-    embedding=EmbeddingFeatures("pairs", lambda signs: signs / 2, scale=0.5, mean_distance=lambda n: n * (n - 1) / 4),
+    form=scaled_form("pairs", 0.25),
+    mean=lambda n: n * (n - 1) / 4,
     fill=fill_kendall,
     largest=lambda n: n * (n - 1) // 2,
 )
@@ -291,12 +300,12 @@ footrule = Distance(
     metric=True,
     negative_type=True,  # an l1 metric
     coupling="antithetic",
-    embedding=EmbeddingFeatures(
-        "positions",  # whether each item is at or before each position but the last
-        lambda at: np.asarray(np.cumsum(at, axis=2)[:, :, :-1].reshape(len(at), -1)),
-        are_indicators=True,
-        mean_distance=lambda n: (n * n - 1) / 3,
+    form=LinearForm(  # of the indicators that an item is at or before each position but the last
+        "positions",
+        lambda at: sum_over_depths(at, np.arange(at.shape[-1]) < at.shape[-1] - 1),
+        lambda at: np.cumsum(at, axis=-1)[..., :-1],
     ),
+    mean=lambda n: (n * n - 1) / 3,
     fill=fill_rankwise("FOOTRULE"),
     largest=lambda n: n * n // 2,
 )
@@ -308,7 +317,8 @@ spearman = Distance(
     metric=False,
     negative_type=True,
     coupling="antithetic",
-    embedding=EmbeddingFeatures("ranks", lambda ranks: ranks, scale=1.0, mean_distance=lambda n: n * (n * n - 1) / 6),
+    form=scaled_form("ranks", 1.0),
+    mean=lambda n: n * (n * n - 1) / 6,
     fill=fill_rankwise("SPEARMAN"),
     largest=lambda n: n * (n * n - 1) // 3,
 )
@@ -321,9 +331,8 @@ hamming = Distance(
     negative_type=True,
     left_invariant=True,
     coupling="latin",
-    embedding=EmbeddingFeatures(
-        "positions", lambda at: at.reshape(len(at), -1) / math.sqrt(2), mean_distance=lambda n: n - 1.0
-    ),
+    form=scaled_form("positions", 0.5),
+    mean=lambda n: n - 1.0,
     fill=fill_rankwise("HAMMING"),
     largest=lambda n: n if n > 1 else 0,
 )

@@ -11,7 +11,9 @@ import pytest
 import rankernel as rk
 from rankernel import IndefiniteKernelWarning
 from rankernel.completions import enumerate_completions
+from rankernel.distances import STATISTICS
 from rankernel.kernels.algebra import Constant
+from rankernel.kernels.base import Decay
 
 EVERY = pytest.mark.parametrize("number", range(len(all_kernels.NAMES)), ids=all_kernels.NAMES)
 
@@ -99,19 +101,23 @@ def test_facts_agree_with_matrix(number):
         np.testing.assert_allclose(facts.function.value(d), K, rtol=1e-13, atol=1e-15)
         if (K > 0).all():
             np.testing.assert_allclose(facts.function.log_value(d), np.log(K), rtol=1e-12, atol=1e-13)
-        if facts.decay is not None:
-            np.testing.assert_allclose(np.exp(-facts.decay.rate * d), K, rtol=1e-13)
-        if facts.affine_power is not None:
-            np.testing.assert_allclose(facts.affine_power(d), K, rtol=1e-12, atol=1e-14)
+        if isinstance(facts.function, Decay):
+            np.testing.assert_allclose(np.exp(-facts.function.rate * d), K, rtol=1e-13)
         for name, derivative in facts.function.derivatives(d).items():
             np.testing.assert_allclose(derivative, kernel.gradient(rows, rows)[name], rtol=1e-12, atol=1e-14)
-    if facts.features is not None:
-        features = facts.features.of_rankings(rows)
+    series = facts.series(4)
+    if series is not None:
+        z = facts.distance.mean(4) / 2 - facts.distance.between(rows, rows) / 2
+        known = sum(c * z**j for j, c in enumerate(series.coefficients, 1))
+        assert np.linalg.eigvalsh(K - known).min() > -1e-12 * np.abs(K).max()
+        if series.constant is not None:
+            np.testing.assert_allclose(series.constant + known, K, rtol=1e-12, atol=1e-13)
+    if facts.form is not None:
+        features, center = kernel.features(rows), 0.0 if facts.form.center is None else facts.form.center
         np.testing.assert_allclose(features @ features.T, K, rtol=1e-12, atol=1e-13)
-    if facts.positions is not None:
-        sums = [[sum(facts.positions.matrix[x, y]) for y in rows] for x in rows]
-        np.testing.assert_allclose(sums, K, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(facts.positions.root @ facts.positions.root.T, facts.positions.matrix, atol=1e-13)
+        statistics = STATISTICS[facts.form.statistic](rows) - center
+        products = statistics.reshape(24, -1) @ facts.form.multiply(statistics).reshape(24, -1).T
+        np.testing.assert_allclose(products, K, rtol=1e-12, atol=1e-13)
     centred = K - K.mean(axis=0)  # has the dimension of the features without the constants
     assert np.linalg.matrix_rank(centred, tol=1e-9 * np.abs(K).max()) + 1 <= facts.max_dimension
 
@@ -119,10 +125,10 @@ def test_facts_agree_with_matrix(number):
 def test_derived_facts():
     n, pairs = 5, 10
     mallows = rk.Mallows(0.2) * rk.Exponential("kendall", 0.3) ** 2
-    assert mallows.facts(n).decay.rate == pytest.approx(0.8)
-    assert mallows.facts(n).decay.derivatives == {"left__nu": 1.0, "right__kernel__nu": 2.0}
+    assert mallows.facts(n).function.rate == pytest.approx(0.8)
+    assert mallows.facts(n).function.of_parameters == {"left__nu": 1.0, "right__kernel__nu": 2.0}
     cube = (1 + rk.Kendall()) ** 2 * (rk.Kendall() + 1)
-    power = cube.facts(n).affine_power
+    power = cube.facts(n).function
     assert (power.intercept, power.coefficient, power.degree) == (2.0, -2 / pairs, 3)
     assert (rk.Mallows(0.2) * rk.Hamming()).facts(n).distance is None
     assert (rk.Mallows(0.2) + rk.Kendall() + 3).facts(n).distance == rk.distances.kendall
@@ -136,7 +142,7 @@ def test_equal_kernels_share_facts():
 
 def test_unresolved_median_has_a_distance():
     facts = rk.Exponential("footrule").facts(4)
-    assert (facts.distance, facts.is_psd, facts.decay) == (rk.distances.footrule, True, None)
+    assert (facts.distance, facts.is_psd, facts.function) == (rk.distances.footrule, True, None)
 
 
 # ---------------------------------------------------------------------- features

@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 import rankernel as rk
 from rankernel import IndefiniteKernelWarning
 from rankernel.kernels import Facts
-from rankernel.kernels.base import DecayRate
+from rankernel.kernels.base import Decay
 
 pytestmark = pytest.mark.filterwarnings("ignore::rankernel.IndefiniteKernelWarning")
 
@@ -224,7 +224,7 @@ class OwnMallows(rk.Kernel):
         return np.exp(-2 * self.rate * rk.distances.kendall(X, Y))
 
     def facts(self, n_items):
-        return Facts(is_psd=True, distance=rk.distances.kendall, decay=DecayRate(2 * self.rate, {"rate": 2.0}))
+        return Facts(is_psd=True, distance=rk.distances.kendall, function=Decay(2 * self.rate, {"rate": 2.0}))
 
 
 def test_declared_facts_open_closed_forms():
@@ -282,6 +282,17 @@ def test_function_of_wrong_type():
         rk.Exponential(3, nu=1.0)
 
 
+def test_function_of_one_argument_names_both():
+    with pytest.raises(TypeError) as caught:
+        rk.Exponential(lambda x: 1.0, nu=1.0).gram(FULL)
+    assert "two rank vectors" in caught.value.__notes__[0]
+
+
+def test_asymmetric_function():
+    with pytest.raises(ValueError, match=r"distance=.* is not symmetric"):
+        rk.Exponential(lambda x, y: float(x[0]), nu=1.0).gram(FULL)
+
+
 # ---------------------------------------------------------------------- errors that say what to add
 
 
@@ -327,6 +338,29 @@ def test_missing_matrix():
 
     with pytest.raises(TypeError, match=r"Empty defines no method matrix; add def matrix\(self, X, Y\)"):
         Empty()
+
+
+def test_fields_without_a_constructor():
+    class Forgotten(rk.Kernel):
+        nu: float = 0.5
+
+        def matrix(self, X, Y):
+            return np.ones((len(X), len(Y)))
+
+    with pytest.raises(TypeError, match=r"nu.*@dataclass"):
+        Forgotten()
+
+
+def test_integer_that_should_be_a_float():
+    class Plain(rk.Kernel):
+        def __init__(self, nu):
+            self.nu = nu
+
+        def matrix(self, X, Y):
+            return np.full((len(X), len(Y)), float(self.nu))
+
+    with pytest.raises(ValueError, match=r"no parameter 'nu'.*1\.0"):
+        Plain(1).replace(nu=2.0)
 
 
 def test_argument_that_is_not_stored():

@@ -14,7 +14,7 @@ from scipy.sparse import vstack
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 import rankernel as rk
-from rankernel.gram.exact.features import MarginalEvaluator, PositionalEvaluator, positional_evaluator
+from rankernel.gram.exact.features import LinearEvaluator, PositionalEvaluator, linear_evaluator, mean_statistics
 from rankernel.kernels.positional import PositionalKernel
 
 ROWS = [
@@ -73,9 +73,9 @@ def test_footrule_is_the_smaller_position():
 
 @pytest.mark.parametrize("kernel", [OVERLAP, rk.RankBiasedOverlap(0.6, 3), rk.AverageOverlap(2), rk.DCG("hyperbolic")])
 def test_named_kernels_are_positional(kernel):
-    matrix = kernel.facts(5).positions.matrix
+    matrix = kernel.facts(5).form.multiply(np.eye(5))
     np.testing.assert_allclose(rk.Positional(matrix).gram(MIXED), kernel.gram(MIXED), rtol=1e-12)
-    factor = kernel.facts(5).positions.root
+    factor = kernel.facts(5).form.root(np.eye(5))
     np.testing.assert_allclose(factor @ factor.T, matrix, rtol=1e-13, atol=1e-16)
 
 
@@ -264,8 +264,9 @@ def test_pickled_kernel_has_the_hash_of_this_process():
 
 def test_tables_and_marginals_agree():
     everything = slice(None), slice(None)
-    by_table, by_marginals = positional_evaluator(MIXED, MIXED), MarginalEvaluator(MIXED, MIXED)
+    by_table, form = linear_evaluator(OVERLAP, MIXED, MIXED), OVERLAP.facts(MIXED.n_items).form
     assert isinstance(by_table, PositionalEvaluator)
+    by_marginals = LinearEvaluator(MIXED, MIXED, lambda X: mean_statistics(X, "positions"), form)
     for kernel in (OVERLAP, rk.Hamming()):
         value, other = (evaluator.values([kernel], everything) for evaluator in (by_table, by_marginals))
         np.testing.assert_allclose(value, other, rtol=1e-12)
@@ -278,7 +279,7 @@ def test_blocks_of_long_lists_are_bitwise_equal():
     whole = OVERLAP.gram(lists)
     np.testing.assert_array_equal(whole, whole.T)
     np.testing.assert_array_equal(OVERLAP.gram(lists[50:], lists[:30]), whole[50:, :30])
-    matrix = OVERLAP.facts(200).positions.matrix
+    matrix = OVERLAP.facts(200).form.multiply(np.eye(200))
     pmfs = [[position_pmf(row, item) for item in range(200)] for row in lists.ranks[[3, 70]]]
     expected = sum(np.asarray(a) @ matrix @ np.asarray(b) for a, b in zip(*pmfs, strict=True))
     assert whole[3, 70] == pytest.approx(expected, rel=1e-12)

@@ -88,8 +88,8 @@ def all_distances(distance: Distance, X: Rows) -> FloatArray | None:
     if n > MAX_RANKINGS:
         return None
     is_full = not isinstance(X, PartialOrders) and X.is_full()
-    if distance.embedding is not None and not is_full:
-        n_features = n_items if distance.embedding.statistic == "ranks" else n_items**2
+    if distance.form is not None and not is_full:
+        n_features = n_items if distance.form.statistic == "ranks" else n_items**2
         if n * n_features > MAX_FEATURES:
             return None
         with suppress(ExactnessError):

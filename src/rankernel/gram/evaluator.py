@@ -381,7 +381,8 @@ def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
         return STEP["differing"] * n_words * (1 + n_words / CACHED_WORDS) + STEP["kernel"]
     if distance is not None and distance.function is not None:
         return PYTHON_CALL
-    if kernel.facts(n_items).form is not None:
+    form = kernel.facts(n_items).form
+    if form is not None and form.mixes_items:
         return STEP["product"] * n_items**2 / 2
     if isinstance(kernel, WeightedKendall):
         return STEP["concordance"] * n_items**2 / 2

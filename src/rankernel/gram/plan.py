@@ -53,13 +53,7 @@ from rankernel.gram.evaluator import (
     single_entries,
     slices,
 )
-from rankernel.gram.exact.features import (
-    FeatureEvaluator,
-    FormEvaluator,
-    WeightedKendallEvaluator,
-    mean_features,
-    positional_evaluator,
-)
+from rankernel.gram.exact.features import WeightedKendallEvaluator, linear_evaluator
 from rankernel.gram.exact.formulas import formula_evaluator
 from rankernel.gram.exact.kendall import kendall_evaluator
 from rankernel.gram.methods import (
@@ -783,22 +777,19 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         return ConstantEvaluator((len(X), len(Y)))
     if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
         return order_evaluator(kernel, as_partial_orders(X), as_partial_orders(Y), certain)
-    if kernel.facts(X.n_items).form is not None:
-        return FormEvaluator(X, Y, kernel)
+    form = kernel.facts(X.n_items).form
+    linear = linear_evaluator(kernel, X, Y) if form is not None and form.mixes_items else None
+    if linear is not None:
+        return linear
     kendall = kendall_evaluator(kernel, X, Y) if is_kendall(kernel, X, Y) else None
     if kendall is not None:
         return kendall
     if X.is_full() and Y.is_full():
         check_max_items(kernel, X.n_items)
         return FullEvaluator(kernel, X.ranks, Y.ranks)
-    facts = kernel.facts(X.n_items)
-    if facts.positions is not None:
-        return positional_evaluator(X, Y)
     if isinstance(kernel, WeightedKendall) and X.is_exhaustive() and Y.is_exhaustive():
         return WeightedKendallEvaluator(kernel, X, Y)
-    is_linear = facts.features is not None or (facts.series is not None and facts.series.constant is not None)
-    features = mean_features(kernel, X.n_items, True) if is_linear else None
-    return formula_evaluator(kernel, X, Y, certain) if features is None else FeatureEvaluator(X, Y, *features)
+    return linear_evaluator(kernel, X, Y) or formula_evaluator(kernel, X, Y, certain)
 
 
 def is_kendall(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
@@ -810,19 +801,17 @@ def is_kendall(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
 
 def order_evaluator(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool) -> Evaluator | NoExactValue:
     """Return the evaluator of a linear kernel of partial orders; the lattices of down-sets are limited in size."""
-    is_positional = kernel.facts(X.n_items).positions is not None
-    features = None if is_positional else mean_features(kernel, X.n_items, False)
     where = f"a partial order of {X.n_items} items"
-    if features is None and not is_positional:
+    facts = kernel.facts(X.n_items)
+    series = facts.series(X.n_items)
+    if facts.form is None and (series is None or series.constant is None or len(series.coefficients) > 1):
         return NoExactValue(kernel, where)
     try:
         for side in (X, Y):
             side.prepare(FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
         return NoExactValue(kernel, f"{where}, which is too large: {error}")
-    if kernel.facts(X.n_items).form is not None:
-        return FormEvaluator(X, Y, kernel)
-    return positional_evaluator(X, Y) if features is None else FeatureEvaluator(X, Y, *features)
+    return linear_evaluator(kernel, X, Y) or NoExactValue(kernel, where)
 
 
 # ---------------------------------------------------------------------- enumeration

@@ -15,7 +15,8 @@ from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_integer, is_number
 from rankernel.kernels.base import (
     AffinePower,
-    DecayRate,
+    AnyFunction,
+    Decay,
     DistanceFunction,
     Facts,
     Kernel,
@@ -62,7 +63,7 @@ class Constant(Kernel):
 
     def facts(self, n_items: int) -> Facts:
         """Return that the kernel is positive semi-definite, and constant as a function of any distance."""
-        return Facts(is_psd=True, max_dimension=1, affine_power=AffinePower(self.value, 0.0))
+        return Facts(is_psd=True, max_dimension=1, function=AffinePower(self.value, 0.0))
 
     def __repr__(self) -> str:
         return f"{self.value:g}"
@@ -87,12 +88,8 @@ class Tree(Kernel):
         """Return the bound on the dimension of the features, given those of the parts."""
         return math.inf
 
-    def decay(self, *parts: DecayRate | None) -> DecayRate | None:
-        """Return the decay rate, given those of the parts, which are functions of one distance."""
-        return None
-
-    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
-        """Return the power of an affine function that the kernel is, given those of the parts."""
+    def function(self, *parts: DistanceFunction) -> DistanceFunction | None:
+        """Return the kernel as a decay or an affine power of the distance that its parts are functions of, if it is."""
         return None
 
     @property
@@ -126,38 +123,35 @@ class Tree(Kernel):
         varying = [part.facts(n_items) for part in self.parts.values() if not isinstance(part, Constant)]
         limits = [facts.max_items for facts in parts if facts.max_items is not None]
         couplings = {facts.coupling for facts in varying}
-        result = Facts(
+        distance = varying[0].distance if varying else None
+        of_one_distance = distance is not None and all(facts.distance == distance for facts in varying)
+        return Facts(
             is_psd=True if all(facts.is_psd for facts in parts) else None,
             max_dimension=self.max_dimension(*(facts.max_dimension for facts in parts)),
             max_items=min(limits, default=None),
+            distance=distance if of_one_distance else None,
+            function=self.distance_function(n_items) if of_one_distance else None,
             coupling=couplings.pop() if len(couplings) == 1 else "iid",
-        )
-        distance = varying[0].distance if varying else None
-        if distance is None or any(facts.distance != distance for facts in varying):
-            return result
-        decay = self.decay(*(facts.decay for facts in parts))
-        return dataclasses.replace(
-            result,
-            distance=distance,
-            function=self.distance_function(n_items) if decay is None else None,
-            decay=decay,
-            affine_power=self.affine_power(*(facts.affine_power for facts in parts)),
         )
 
     def distance_function(self, n_items: int) -> DistanceFunction | None:
         """Return the kernel as a function of the distance that its parts share; None while that is unresolved."""
-        functions = [part.facts(n_items).function for part in self.parts.values()]
-        if any(function is None for function in functions):
+        known = [part.facts(n_items).function for part in self.parts.values()]
+        functions = [function for function in known if function is not None]
+        if len(functions) < len(known):
             return None
 
         def values(d: NDArray[Any]) -> list[FloatArray]:
-            return [function.value(d) for function in functions if function is not None]
+            return [function.value(d) for function in functions]
 
         def derivatives(d: NDArray[Any]) -> dict[str, FloatArray]:
             inner = [distance_derivatives(part, n_items, d) for part in self.parts.values()]
             return self.chain_rule(values(d), inner)
 
-        return DistanceFunction(lambda d: self.combine(*values(d)), derivatives)
+        simple = self.function(*functions)
+        if isinstance(simple, AffinePower):
+            return dataclasses.replace(simple, derivatives_at=derivatives)
+        return simple or AnyFunction(lambda d: self.combine(*values(d)), derivatives)
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,9 +173,9 @@ class Sum(Tree):
         """Return the sum, with the constants counted once."""
         return sum(parts) - 1
 
-    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
+    def function(self, *parts: DistanceFunction) -> DistanceFunction | None:
         """Return the sum of two affine functions."""
-        linear = [part for part in parts if part is not None and part.degree == 1]
+        linear = [part for part in parts if isinstance(part, AffinePower) and part.degree == 1]
         if len(linear) < 2:
             return None
         return AffinePower(sum(p.factor * p.intercept for p in linear), sum(p.factor * p.coefficient for p in linear))
@@ -209,18 +203,15 @@ class Product(Tree):
         """Return the number of products."""
         return parts[0] * parts[1]
 
-    def decay(self, *parts: DecayRate | None) -> DecayRate | None:
-        """Return the sum of the rates."""
+    def function(self, *parts: DistanceFunction) -> DistanceFunction | None:
+        """Return the decay with the sum of the rates, or the product of two powers of one affine function."""
         left, right = parts
-        if left is None or right is None:
+        if isinstance(left, Decay) and isinstance(right, Decay):
+            derivatives = prefixed("left", left.of_parameters) | prefixed("right", right.of_parameters)
+            return Decay(left.rate + right.rate, derivatives)
+        if not (isinstance(left, AffinePower) and isinstance(right, AffinePower)):
             return None
-        derivatives = prefixed("left", left.derivatives) | prefixed("right", right.derivatives)
-        return DecayRate(left.rate + right.rate, derivatives)
-
-    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
-        """Return the sum of the degrees of two powers of one affine function."""
-        left, right = parts
-        if left is None or right is None or (left.intercept, left.coefficient) != (right.intercept, right.coefficient):
+        if (left.intercept, left.coefficient) != (right.intercept, right.coefficient):
             return None
         return dataclasses.replace(left, degree=left.degree + right.degree, factor=left.factor * right.factor)
 
@@ -259,9 +250,10 @@ class Scaled(Tree):
         """Return that of the kernel."""
         return parts[0]
 
-    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
+    def function(self, *parts: DistanceFunction) -> DistanceFunction | None:
         """Return the scaled power."""
-        return parts[0] and dataclasses.replace(parts[0], factor=self.scale * parts[0].factor)
+        (part,) = parts
+        return dataclasses.replace(part, factor=self.scale * part.factor) if isinstance(part, AffinePower) else None
 
     def __repr__(self) -> str:
         return f"{self.scale:g} * {factor_text(self.kernel)}"
@@ -290,17 +282,14 @@ class Power(Tree):
         inner = parts[0]
         return math.comb(int(inner) + self.exponent - 1, self.exponent) if math.isfinite(inner) else math.inf
 
-    def decay(self, *parts: DecayRate | None) -> DecayRate | None:
-        """Return the rate times the exponent."""
-        inner, n = parts[0], self.exponent
-        if inner is None:
-            return None
-        return DecayRate(n * inner.rate, prefixed("kernel", {name: n * s for name, s in inner.derivatives.items()}))
-
-    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
-        """Return the degree times the exponent."""
-        inner, n = parts[0], self.exponent
-        return inner and dataclasses.replace(inner, degree=n * inner.degree, factor=inner.factor**n)
+    def function(self, *parts: DistanceFunction) -> DistanceFunction | None:
+        """Return the decay with a multiple of the rate, or the higher power of an affine function."""
+        (part,), n = parts, self.exponent
+        if isinstance(part, Decay):
+            return Decay(n * part.rate, prefixed("kernel", {name: n * s for name, s in part.of_parameters.items()}))
+        if isinstance(part, AffinePower):
+            return dataclasses.replace(part, degree=n * part.degree, factor=part.factor**n)
+        return None
 
     def __repr__(self) -> str:
         return f"{atom_text(self.kernel)} ** {self.exponent}"

@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
@@ -23,7 +23,7 @@ from rankernel import _loops
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.notebook import html_card
-from rankernel.distances import Distance, LinearFeatures, Statistic
+from rankernel.distances import STATISTICS, Distance, LinearForm, kendall
 from rankernel.errors import ExactnessError
 
 if TYPE_CHECKING:
@@ -39,71 +39,18 @@ MATRIX_HELP = (
 )
 
 
-# ---------------------------------------------------------------------- facts
+# ---------------------------------------------------------------------- functions of a distance
 
 Distances = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class DecayRate:
-    """The rate of a kernel ``exp(-rate * d)``, and its derivative in each parameter."""
-
-    rate: float
-    derivatives: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class DistanceFunction:
-    """A kernel as a function of one distance.
-
-    Parameters
-    ----------
-    value : callable
-        Returns the kernel at an array of distances.
-    derivatives : callable, optional
-        Returns the derivative in each parameter at an array of distances. Finite differences if not given.
-    log : callable, optional
-        Returns the logarithm of the kernel at an array of distances. The logarithm of ``value`` if not given.
-    """
-
-    value: Callable[[Distances], FloatArray]
-    derivatives: Callable[[Distances], dict[str, FloatArray]] | None = None
-    log: Callable[[Distances], FloatArray] | None = None
-
-    def log_value(self, d: Distances) -> FloatArray:
-        """Return the logarithm of the kernel, or raise an error where the kernel is negative."""
-        if self.log is not None:
-            return self.log(d)
-        values = self.value(d)
-        if (values < 0).any():
-            raise ExactnessError("the kernel can be negative, so its logarithm is undefined; use gram")
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(values))
-
-
-@dataclass(frozen=True)
-class AffinePower:
-    """A kernel ``factor * (intercept + coefficient * d) ** degree`` of its distance d; linear if the degree is 1."""
-
-    intercept: float
-    coefficient: float
-    degree: int = 1
-    factor: float = 1.0
-
-    def __call__(self, d: Distances) -> FloatArray:
-        """Return the kernel at an array of distances."""
-        return np.asarray(
-            self.factor * (self.intercept + self.coefficient * np.asarray(d, dtype=np.float64)) ** self.degree
-        )
 
 
 @dataclass(frozen=True)
 class PowerSeries:
     """The first coefficients of a kernel as a power series in z, and their derivatives in each parameter.
 
-    z is the inner product of the centred features of the kernel's distance (:class:`EmbeddingFeatures`), and
-    ``coefficients[j]`` belongs to ``z ** (j + 1)``. The kernel minus these terms must be positive semi-definite.
-    ``constant`` is set if the kernel is exactly the constant plus these terms.
+    The distance is ``d = 2 (L - z)``, L half its mean over all pairs of full rankings, and ``coefficients[j]`` belongs
+    to ``z ** (j + 1)``. The kernel minus these terms is positive semi-definite. ``constant`` is set if the kernel is
+    exactly the constant plus these terms.
     """
 
     coefficients: tuple[float, ...]
@@ -111,60 +58,133 @@ class PowerSeries:
     constant: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class PositionMatrix:
-    """A kernel that is the sum over items of ``matrix[p, q]``, p and q the positions of the item in both rankings.
+class DistanceFunction:
+    """A function of a distance."""
 
-    Parameters
-    ----------
-    n_items : int
-        The number of positions.
-    multiply : callable
-        Returns the product of an array of rows with the matrix, which is symmetric and positive semi-definite.
-    make_root : callable
-        Returns the :attr:`root`, which is computed on first use.
-    derivatives : dict of callables
-        Returns the product of an array of rows with the derivative of the matrix, for each parameter.
-    is_dense : bool
-        Whether a product takes time proportional to the number of all entries of the matrix.
+    def value(self, d: Distances) -> FloatArray:
+        """Return the function at an array of distances."""
+        raise NotImplementedError
+
+    def derivatives(self, d: Distances) -> dict[str, FloatArray] | None:
+        """Return the derivative in each parameter of the kernel; None for finite differences."""
+        return None
+
+    def log_value(self, d: Distances) -> FloatArray:
+        """Return the logarithm of the function, or raise an error if it is negative somewhere."""
+        values = self.value(d)
+        if (values < 0).any():
+            raise ExactnessError("the kernel can be negative, so its logarithm is undefined; use gram")
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(values))
+
+    def series(self, distance: Distance, n_items: int) -> PowerSeries | None:
+        """Return the first terms of the function as a power series, if they are known."""
+        return None
+
+
+@dataclass(frozen=True)
+class AnyFunction(DistanceFunction):
+    """Any function of a distance, and optionally its derivative in each parameter."""
+
+    of_distances: Callable[[Distances], FloatArray]
+    derivatives_at: Callable[[Distances], dict[str, FloatArray]] | None = None
+
+    def value(self, d: Distances) -> FloatArray:
+        """Return the function at an array of distances."""
+        return self.of_distances(d)
+
+    def derivatives(self, d: Distances) -> dict[str, FloatArray] | None:
+        """Return the derivatives, if they were given."""
+        return None if self.derivatives_at is None else self.derivatives_at(d)
+
+
+@dataclass(frozen=True)
+class Decay(DistanceFunction):
+    """The function ``exp(-rate * d)``, and the derivative of the rate in each parameter of the kernel."""
+
+    rate: float
+    of_parameters: Mapping[str, float] = field(default_factory=dict)
+
+    @np.errstate(under="ignore")
+    def value(self, d: Distances) -> FloatArray:
+        """Return the exponentials."""
+        return np.asarray(np.exp(-self.rate * np.asarray(d)))
+
+    def derivatives(self, d: Distances) -> dict[str, FloatArray]:
+        """Return ``-d exp(-rate * d)`` times the derivatives of the rate."""
+        derivative = -np.asarray(d) * self.value(d)
+        return {name: factor * derivative for name, factor in self.of_parameters.items()}
+
+    def log_value(self, d: Distances) -> FloatArray:
+        """Return ``-rate * d``."""
+        return np.asarray(-self.rate * np.asarray(d))
+
+    def series(self, distance: Distance, n_items: int) -> PowerSeries | None:
+        r"""Return the first coefficients of :math:`e^{-\nu d} = e^{-2 \nu L} \sum_j (2 \nu z)^j / j!`.
+
+        For the Kendall distance products of different pairs make a more accurate series (Mania et al. 2018): :math:`q^d
+        = \sum_S a^{P - |S|} b^{|S|} s_S s'_S` over sets S of the P pairs, a = (1+q)/2, b = (1-q)/2, q = exp(-nu); sets
+        of one pair add up to 4z, sets of two to 8z² minus a constant.
+        """
+        if distance.mean is None or n_items < 3:
+            return None
+        if distance == kendall:
+            (one, d_one), (two, d_two) = (set_coefficient(self.rate, math.comb(n_items, 2), size) for size in (1, 2))
+            coefficients, derivatives = (4 * one, 8 * two), (4 * d_one, 8 * d_two)
+        else:
+            norm = distance.mean(n_items) / 2
+            scale = math.exp(-2 * self.rate * norm)
+            first = 2 * self.rate * scale
+            second = self.rate * first  # not rate**2, which may overflow
+            coefficients = first, second
+            derivatives = 2 * scale - 2 * norm * first, 4 * self.rate * scale - 2 * norm * second
+        by_name = {name: (s * derivatives[0], s * derivatives[1]) for name, s in self.of_parameters.items()}
+        return PowerSeries(coefficients, by_name)
+
+
+def set_coefficient(nu: float, n_pairs: int, size: int) -> tuple[float, float]:
+    """Return the coefficient of sets of ``size`` pairs in the Mallows kernel, and its derivative in nu."""
+    q = math.exp(-nu)
+    a, b, rest = (1 + q) / 2, (1 - q) / 2, n_pairs - size
+    value = a**rest * b**size
+    return value, q / 2 * (size * b ** (size - 1) * a**rest - rest * a ** (rest - 1) * b**size)
+
+
+@dataclass(frozen=True)
+class AffinePower(DistanceFunction):
+    """The function ``factor * (intercept + coefficient * d) ** degree``; linear if the degree is 1.
+
+    ``derivatives_at`` returns the derivative in each parameter of the kernel, if that has any.
     """
 
-    n_items: int
-    multiply: Callable[[FloatArray], FloatArray]
-    make_root: Callable[[], FloatArray]
-    derivatives: Mapping[str, Callable[[FloatArray], FloatArray]] = field(default_factory=dict)
-    is_dense: bool = False
+    intercept: float
+    coefficient: float
+    degree: int = 1
+    factor: float = 1.0
+    derivatives_at: Callable[[Distances], dict[str, FloatArray]] | None = field(default=None, compare=False)
 
-    @cached_property
-    def matrix(self) -> FloatArray:
-        """The matrix, one row and column for each position."""
-        return self.multiply(np.eye(self.n_items))
+    def value(self, d: Distances) -> FloatArray:
+        """Return the powers."""
+        base = self.intercept + self.coefficient * np.asarray(d, dtype=np.float64)
+        return np.asarray(self.factor * base**self.degree)
 
-    @cached_property
-    def root(self) -> FloatArray:
-        """One row for each position, with ``root @ root.T`` the matrix."""
-        return self.make_root()
+    def derivatives(self, d: Distances) -> dict[str, FloatArray]:
+        """Return the derivatives; none without parameters."""
+        return {} if self.derivatives_at is None else self.derivatives_at(d)
 
-    @property
-    def features(self) -> LinearFeatures:
-        """The rows of the root at the positions of all items, side by side."""
-        return LinearFeatures("positions", lambda at: np.asarray((at @ self.root).reshape(len(at), -1)))
+    def series(self, distance: Distance, n_items: int) -> PowerSeries | None:
+        """Return the binomial series, if all its coefficients are positive."""
+        if distance.mean is None or n_items < 3:
+            return None
+        middle, change = self.intercept + self.coefficient * distance.mean(n_items), -2 * self.coefficient
+        if middle < -1e-12 * abs(self.intercept) or change <= 0:
+            return None
+        middle, m = max(middle, 0.0), self.degree
+        terms = [self.factor * math.comb(m, j) * middle ** (m - j) * change**j for j in range(min(m, 2) + 1)]
+        return PowerSeries(tuple(terms[1:]), constant=terms[0] if m <= 2 else None)
 
 
-@dataclass(frozen=True, eq=False)
-class BilinearForm:
-    """A kernel that is a bilinear form in the statistics of two rankings: an inner product after multiplication.
-
-    Parameters
-    ----------
-    statistic : {"pairs", "positions", "ranks"}
-        The statistic, whose mean over completions is known.
-    derivatives : dict of callables
-        Returns the product of statistics, one row for each ranking, with the derivative of the form in each parameter.
-    """
-
-    statistic: Statistic
-    derivatives: Mapping[str, Callable[[FloatArray], FloatArray]]
+# ---------------------------------------------------------------------- facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,23 +203,13 @@ class Facts:
     distance : Distance, optional
         The kernel is a function of this distance.
     function : DistanceFunction, optional
-        That function. Not needed if ``decay`` or ``affine_power`` is given.
-    decay : DecayRate, optional
-        The rate of a kernel ``exp(-rate * d)``.
-    affine_power : AffinePower, optional
-        The polynomial of a kernel that is a power of an affine function of the distance.
-    features : LinearFeatures, optional
-        Features whose inner product the kernel is, with a known mean over completions.
+        That function: :class:`Decay`, :class:`AffinePower`, or :class:`AnyFunction`.
+    form : LinearForm, optional
+        The kernel is this form in a statistic of two rankings, whose mean over completions is known.
     feature_map : callable, optional
-        Returns vectors of full rankings whose inner product the kernel is. Not needed if ``features`` is given.
-    positions : PositionMatrix, optional
-        The matrix of a kernel that is a sum over items of a function of their two positions.
-    form : BilinearForm, optional
-        The derivatives of a kernel whose ``features`` depend on its parameters, or on several pairs or items each.
-    series : PowerSeries, optional
-        The first terms of the kernel as a power series, used as control variates.
-    coupling : str
-        The coupling of Monte Carlo draws with the lowest variance.
+        Returns vectors of full rankings whose inner product the kernel is. Not needed if ``form`` is given.
+    coupling : str, optional
+        The coupling of Monte Carlo draws with the lowest variance; by default that of the distance, or "iid".
     """
 
     is_psd: bool | None = None
@@ -207,34 +217,17 @@ class Facts:
     max_items: int | None = None
     distance: Distance | None = None
     function: DistanceFunction | None = None
-    decay: DecayRate | None = None
-    affine_power: AffinePower | None = None
-    features: LinearFeatures | None = None
+    form: LinearForm | None = None
     feature_map: Callable[[RankArray], FloatArray] | None = None
-    positions: PositionMatrix | None = None
-    form: BilinearForm | None = None
-    series: PowerSeries | None = None
-    coupling: str = "iid"
+    coupling: str = ""
 
     def __post_init__(self) -> None:
-        if self.function is None and self.decay is not None:
-            object.__setattr__(self, "function", exponential_function(self.decay))
-        elif self.function is None and self.affine_power is not None:
-            object.__setattr__(self, "function", DistanceFunction(self.affine_power, lambda _: {}))
+        if not self.coupling:
+            object.__setattr__(self, "coupling", "iid" if self.distance is None else self.distance.coupling)
 
-
-def exponential_function(decay: DecayRate) -> DistanceFunction:
-    """Return ``exp(-rate * d)`` as a function of the distance."""
-
-    @np.errstate(under="ignore")
-    def value(d: Distances) -> FloatArray:
-        return np.asarray(np.exp(-decay.rate * np.asarray(d)))
-
-    def derivatives(d: Distances) -> dict[str, FloatArray]:
-        derivative = -np.asarray(d) * value(d)
-        return {name: factor * derivative for name, factor in decay.derivatives.items()}
-
-    return DistanceFunction(value, derivatives, lambda d: np.asarray(-decay.rate * np.asarray(d)))
+    def series(self, n_items: int) -> PowerSeries | None:
+        """Return the first terms of the kernel as a power series, which are used as control variates."""
+        return None if self.distance is None or self.function is None else self.function.series(self.distance, n_items)
 
 
 FactsMethod = TypeVar("FactsMethod", bound=Callable[[Any, int], Facts])
@@ -254,6 +247,27 @@ class Parameters:
 
     parameter_bounds: ClassVar[Mapping[str, Any]] = {}
 
+    def _parameters(self) -> Iterator[tuple[str, Any, tuple[float, float]]]:
+        """Yield the name, the value and the bounds of each parameter."""
+        kind: Any = type(self)
+        arguments = signature(kind)
+        for name in arguments:
+            if not hasattr(self, name):
+                raise TypeError(
+                    f"{type(self).__name__}.__init__ takes the argument {name!r} but does not store it; add "
+                    f"self.{name} = {name}, so that the kernel can be copied with other parameters"
+                )
+        for name, value in attributes(self).items():
+            if isinstance(value, Parameters):
+                yield from ((f"{name}__{inner}", *rest) for inner, *rest in value._parameters())
+            elif (name in arguments or not arguments) and self.parameter_bounds.get(name) != "fixed":
+                default = arguments[name].default if arguments else None
+                may_be_float = isinstance(default, float) or (isinstance(default, str) and default == MEDIAN)
+                is_integer = isinstance(value, int) and not isinstance(value, bool)
+                is_median = isinstance(value, str) and value == MEDIAN
+                if isinstance(value, float | np.floating) or is_median or (may_be_float and is_integer):
+                    yield name, value, self.parameter_bounds.get(name, POSITIVE)
+
     @property
     def params(self) -> dict[str, Any]:
         """The tunable parameters by name; those of a part are ``part__name``.
@@ -264,25 +278,12 @@ class Parameters:
         >>> (0.5 * Kendall() + Mallows(nu=0.1)).params
         {'left__scale': 0.5, 'right__nu': 0.1}
         """
-        check_stored(self)
-        result: dict[str, Any] = {}
-        for name, value in attributes(self).items():
-            if isinstance(value, Parameters):
-                result |= prefixed(name, value.params)
-            elif is_parameter(self, name, value):
-                result[name] = value
-        return result
+        return {name: value for name, value, _ in self._parameters()}
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
         """The lower and upper bound of each parameter, by the names of :attr:`params`."""
-        result: dict[str, tuple[float, float]] = {}
-        for name, value in attributes(self).items():
-            if isinstance(value, Parameters):
-                result |= prefixed(name, value.bounds)
-            elif is_parameter(self, name, value):
-                result[name] = self.parameter_bounds.get(name, POSITIVE)
-        return result
+        return {name: bounds for name, _, bounds in self._parameters()}
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with other parameters, named as in :attr:`params`.
@@ -293,10 +294,12 @@ class Parameters:
         >>> (Kendall() + Mallows(nu=0.1)).replace(right__nu=0.2)
         Kendall() + Mallows(nu=0.2)
         """
-        unknown = sorted(changes.keys() - self.params.keys())
-        if unknown:
-            known = ", ".join(self.params) or "none"
-            raise ValueError(f"{self} has no parameter {unknown[0]!r}; its parameters are: {known}")
+        params = self.params
+        for name in sorted(changes.keys() - params.keys()):
+            value = getattr(self, name, None)
+            hint = f"; {name}={value} is an integer: write {value}.0" if isinstance(value, int) else ""
+            known = ", ".join(params) or "none"
+            raise ValueError(f"{self} has no parameter {name!r}; its parameters are: {known}{hint}")
         direct: dict[str, Any] = {}
         inner: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
@@ -305,9 +308,7 @@ class Parameters:
                 inner.setdefault(part, {})[rest] = value
             else:
                 direct[name] = value
-        for part, part_changes in inner.items():
-            direct[part] = getattr(self, part).replace(**part_changes)
-        return rebuilt(self, direct)
+        return rebuilt(self, direct | {part: getattr(self, part).replace(**values) for part, values in inner.items()})
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -319,7 +320,8 @@ class Parameters:
         return hash(comparison_key(self))
 
     def __repr__(self) -> str:
-        names = constructor_arguments(type(self)) or tuple(attributes(self))
+        kind: Any = type(self)
+        names = tuple(signature(kind)) or tuple(attributes(self))
         values = {name: getattr(self, name) for name in names}
         shown = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
         return f"{type(self).__name__}({shown})"
@@ -390,6 +392,9 @@ class Kernel(Parameters, ABC):
         """Check that the class defines ``matrix``."""
         if cls.matrix is Kernel.matrix:
             raise TypeError(f"{cls.__name__} defines no method matrix; add {MATRIX_HELP}")
+        if vars(cls).get("__annotations__") and not dataclasses.is_dataclass(cls) and "__init__" not in vars(cls):
+            names = ", ".join(vars(cls)["__annotations__"])
+            raise TypeError(f"{cls.__name__} has fields ({names}) but no constructor; add @dataclass")
         if vars(cls).get("__hash__", True) is None:  # a dataclass that is not frozen removes the hash
             type.__setattr__(cls, "__hash__", Kernel.__hash__)
         return super().__new__(cls)
@@ -424,8 +429,8 @@ class Kernel(Parameters, ABC):
             Full rankings.
         """
         facts = self.facts(X.shape[1])
-        if facts.features is not None:
-            return facts.features.of_rankings(X)
+        if facts.form is not None:
+            return facts.form.features(STATISTICS[facts.form.statistic](X))
         if facts.feature_map is None:
             raise TypeError(f"{self} has no explicit feature map; use NystromFeatures")
         return facts.feature_map(X)
@@ -621,49 +626,16 @@ def signature(kind: Any) -> Mapping[str, inspect.Parameter]:
     return {name: given for name, given in inspect.signature(kind).parameters.items() if given.kind in named}
 
 
-def constructor_arguments(kind: Any) -> tuple[str, ...]:
-    """Return the names of the arguments of the constructor of a class of kernels."""
-    return tuple(signature(kind))
-
-
-def is_parameter(kernel: Parameters, name: str, value: Any) -> bool:
-    """Whether an attribute is a tunable parameter.
-
-    It is a float, or an integer or "median" where a float may be; and an argument of the constructor, if that has any.
-    """
+def rebuilt(kernel: Rebuilt, changes: Mapping[str, Any]) -> Rebuilt:
+    """Return a kernel of the same class with other attributes, through its constructor if that has arguments."""
     kind: Any = type(kernel)
     arguments = signature(kind)
-    if (arguments and name not in arguments) or isinstance(value, bool):
-        return False
-    if kernel.parameter_bounds.get(name) == "fixed":
-        return False
-    if isinstance(value, float | np.floating) or (isinstance(value, str) and value == MEDIAN):
-        return True
-    default = arguments[name].default if arguments else None
-    return is_number(value) and (isinstance(default, float) or default == MEDIAN)
-
-
-def check_stored(kernel: Parameters) -> None:
-    """Raise an error if an argument of the constructor is not stored under its own name."""
-    for name in constructor_arguments(type(kernel)):
-        if not hasattr(kernel, name):
-            raise TypeError(
-                f"{type(kernel).__name__}.__init__ takes the argument {name!r} but does not store it; add "
-                f"self.{name} = {name}, so that the kernel can be copied with other parameters"
-            )
-
-
-def rebuilt(kernel: Rebuilt, changes: Mapping[str, Any]) -> Rebuilt:
-    """Return a kernel of the same class with other attributes, through its constructor."""
-    check_stored(kernel)
-    arguments = constructor_arguments(type(kernel))
     if arguments:
-        changed = type(kernel)(**{name: changes.get(name, getattr(kernel, name)) for name in arguments})
+        changed: Rebuilt = kind(**{name: changes.get(name, getattr(kernel, name)) for name in arguments})
     else:
         changed = copy.copy(kernel)
-    for name, value in changes.items():
-        if name not in arguments:
-            object.__setattr__(changed, name, value)
+    for name in changes.keys() - arguments.keys():
+        object.__setattr__(changed, name, changes[name])
     return changed
 
 
@@ -724,20 +696,26 @@ def check_max_items(kernel: Kernel, n_items: int) -> None:
 def check_matrix(kernel: Kernel, n_items: int) -> None:
     """Raise an error that says what to change if the ``matrix`` method of a user's kernel does not work.
 
-    It is called once with two and three full rankings; kernels of this package are not checked.
+    It is called once with two and three full rankings; of kernels of this package only a user's distance is checked.
     """
     for part in attributes(kernel).values():
         if isinstance(part, Kernel):
             check_matrix(part, n_items)
+    distance = kernel.facts(n_items).distance
+    name, call = f"{type(kernel).__name__}.matrix", kernel.matrix
+    note = f"{name} was called with integer arrays of shape (2, {n_items}) and (3, {n_items}): {MATRIX_HELP}"
     if type(kernel).__module__.split(".")[0] == "rankernel":
-        return
+        if distance is None or distance.function is None:
+            return
+        name, call = f"distance={distance.name}", distance.between
+        note = f"{name} is called with two rank vectors of length {n_items} and returns one number >= 0"
     identity = np.arange(n_items, dtype=np.int32)
     Y = np.stack([identity, identity[::-1], np.roll(identity, 1)])
-    X, name = Y[1:].copy(), f"{type(kernel).__name__}.matrix"
+    X = Y[1:].copy()
     try:
-        values, mirrored = kernel.matrix(X, Y), kernel.matrix(Y, X)
+        values, mirrored = call(X, Y), call(Y, X)
     except Exception as error:
-        error.add_note(f"{name} was called with integer arrays of shape {X.shape} and {Y.shape}: {MATRIX_HELP}")
+        error.add_note(note)
         raise
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         kind = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
@@ -750,7 +728,7 @@ def check_matrix(kernel: Kernel, n_items: int) -> None:
     if not np.isfinite(values).all():
         raise ValueError(f"{name} returned {values[~np.isfinite(values)][0]}; a kernel must be finite")
     if not np.allclose(values, mirrored.T, rtol=1e-6, atol=1e-6 * np.abs(values).max()):
-        raise ValueError(f"{name} is not symmetric: matrix(X, Y) differs from matrix(Y, X).T")
+        raise ValueError(f"{name} is not symmetric: its value changes if X and Y are exchanged")
 
 
 # ---------------------------------------------------------------------- derivatives
@@ -758,17 +736,14 @@ def check_matrix(kernel: Kernel, n_items: int) -> None:
 
 def distance_derivatives(kernel: Kernel, n_items: int, d: Distances) -> dict[str, FloatArray]:
     """Return the derivative of a function of a distance in each parameter of the kernel."""
-    function = kernel.facts(n_items).function
-    assert function is not None
-    if function.derivatives is not None:
-        return function.derivatives(d)
 
-    def value(changed: Kernel) -> FloatArray:
-        same = changed.facts(n_items).function
-        assert same is not None
-        return same.value(d)
+    def function(of: Kernel) -> DistanceFunction:
+        found = of.facts(n_items).function
+        assert found is not None
+        return found
 
-    return finite_differences(kernel, value)
+    found = function(kernel).derivatives(d)
+    return finite_differences(kernel, lambda changed: function(changed).value(d)) if found is None else found
 
 
 def finite_differences(kernel: Kernel, value: Callable[[Kernel], FloatArray]) -> dict[str, FloatArray]:
@@ -788,13 +763,13 @@ def finite_differences(kernel: Kernel, value: Callable[[Kernel], FloatArray]) ->
 
 def is_exponential(kernel: Kernel, n_items: int) -> bool:
     """Whether a kernel is ``exp(-rate d)``."""
-    return kernel.facts(n_items).decay is not None
+    return isinstance(kernel.facts(n_items).function, Decay)
 
 
 def decay_rate(kernel: Kernel, n_items: int) -> float:
     """Return the rate of an exponential kernel."""
-    decay = kernel.facts(n_items).decay
-    assert decay is not None
+    decay = kernel.facts(n_items).function
+    assert isinstance(decay, Decay)
     return decay.rate
 
 
@@ -805,22 +780,48 @@ def inner_products(left: FloatArray, right: FloatArray, total: FloatArray | None
     return out
 
 
-class DistanceKernel(Kernel):
-    """A kernel that is a function of one distance; its facts give both."""
+def last_axis_product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return ``rows @ matrix`` for a square matrix and rows of any shape, each summed in a fixed order."""
+    return inner_products(rows.reshape(-1, len(matrix)), matrix).reshape(rows.shape)
+
+
+@lru_cache(maxsize=8)
+def position_matrix(multiply: Callable[[FloatArray], FloatArray], n_items: int) -> FloatArray:
+    """Return the matrix of a form in positions, or of its derivative."""
+    return multiply(np.eye(n_items))
+
+
+class KnownKernel(Kernel):
+    """A kernel that its facts determine: a function of a distance, or a form in a statistic."""
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""
-        facts, d = self._at_distances(X, Y)
-        return facts.function.value(d)  # type: ignore[union-attr]
+        facts = self.facts(X.shape[1])
+        if facts.distance is not None and facts.function is not None:
+            return facts.function.value(facts.distance.between(X, Y))
+        if facts.form is None:
+            raise ValueError(f"{self} depends on the data; use kernel.gram(X), or kernel.resolve(X) first")
+        if facts.form.is_positional:
+            return position_sums(X, Y, position_matrix(facts.form.multiply, X.shape[1]))
+        return inner_products(self.features(X), self.features(Y).T)
 
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`matrix` in each parameter."""
-        facts, d = self._at_distances(X, Y)
-        return facts.function.derivatives(d)  # type: ignore[union-attr,misc]
-
-    def _at_distances(self, X: RankArray, Y: RankArray) -> tuple[Facts, NDArray[Any]]:
         facts = self.facts(X.shape[1])
-        if facts.function is None:
-            raise ValueError(f"{self} depends on the data; use kernel.gram(X), or kernel.resolve(X) first")
-        assert facts.distance is not None
-        return facts, facts.distance.between(X, Y)
+        if facts.distance is not None and facts.function is not None:
+            return distance_derivatives(self, X.shape[1], facts.distance.between(X, Y))
+        if facts.form is None:
+            return super().gradient(X, Y)
+        derivatives = facts.form.derivatives.items()
+        if facts.form.is_positional:
+            return {name: position_sums(X, Y, position_matrix(change, X.shape[1])) for name, change in derivatives}
+        left, right = (STATISTICS[facts.form.statistic](side) for side in (X, Y))
+        left = left.reshape(len(X), -1)
+        return {name: inner_products(left, change(right).reshape(len(Y), -1).T) for name, change in derivatives}
+
+
+def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
+    """Return the sums over items of ``matrix[position, position']`` between the rows of two arrays."""
+    out = np.empty((len(X), len(Y)))
+    _loops.pairs.position_sums(X, Y, matrix, out)
+    return out

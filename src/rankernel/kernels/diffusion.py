@@ -26,7 +26,7 @@ from rankernel._utils.checks import check_choice
 from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.distances import Distance
 from rankernel.errors import RankingError
-from rankernel.kernels.base import DistanceFunction, Facts, Kernel, check_max_items, check_rate, number
+from rankernel.kernels.base import AnyFunction, Facts, Kernel, check_max_items, check_rate, number
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -95,7 +95,7 @@ class Diffusion(Kernel):
         if self.graph == "adjacent":
             return Facts(is_psd=True, max_items=MAX_ITEMS[self.graph], coupling="antithetic")
         beta = float(self.beta)
-        function = DistanceFunction(
+        function = AnyFunction(
             lambda codes: transposition_heat(n_items, beta).values[types_of(codes, n_items)],
             lambda codes: {"beta": transposition_heat(n_items, beta).derivatives[types_of(codes, n_items)]},
         )

@@ -12,41 +12,30 @@ import numpy as np
 from rankernel import distances
 from rankernel._utils import FloatArray, RankArray
 from rankernel.distances import Distance, as_distance, pair_signs
-from rankernel.kernels.base import (
-    MEDIAN,
-    DecayRate,
-    DistanceKernel,
-    Facts,
-    PowerSeries,
-    cached_facts,
-    check_rate,
-    number,
-)
+from rankernel.kernels.base import MEDIAN, Decay, Facts, KnownKernel, cached_facts, check_rate, number
 
 MAX_FEATURES = 2**20
 
 
-class ExponentialKernel(DistanceKernel):
+class ExponentialKernel(KnownKernel):
     """The common part of Mallows and the other exponential kernels."""
 
     nu: Any
 
     @cached_facts
     def facts(self, n_items: int) -> Facts:
-        """Return distance, decay rate and power series; without the latter two while nu is "median"."""
+        """Return the distance and the decay rate; without the latter while nu is "median"."""
         distance = self._distance
         certain = distance.negative_type or n_items <= distance.negative_type_up_to
         if isinstance(self.nu, str):
-            return Facts(is_psd=True if certain else None, distance=distance, coupling=distance.coupling)
+            return Facts(is_psd=True if certain else None, distance=distance)
         nu = float(self.nu)
         return Facts(
             is_psd=True if certain or nu == 0 else is_psd_cayley(nu, n_items) if distance == distances.cayley else None,
             max_dimension=1 if nu == 0 else math.inf,
             distance=distance,
-            decay=DecayRate(nu, {"nu": 1.0}),
-            series=exponential_series(distance, nu, n_items),
+            function=Decay(nu, {"nu": 1.0}),
             feature_map=self._sign_features if distance == distances.kendall else None,
-            coupling=distance.coupling,
         )
 
     @property
@@ -71,33 +60,6 @@ class ExponentialKernel(DistanceKernel):
         for sign in pair_signs(X).T:
             columns = np.hstack([even * columns, odd * sign[:, None] * columns])
         return columns
-
-
-def exponential_series(distance: Distance, nu: float, n_items: int) -> PowerSeries | None:
-    r"""Return the first coefficients of exp(-nu d) in z, where :math:`d = 2 (L - z)`.
-
-    :math:`e^{-\nu d} = e^{-2 \nu L} \sum_j (2 \nu z)^j / j!`. For the Kendall distance products of different pairs make
-    a more accurate series (Mania et al. 2018): :math:`q^d = \sum_S a^{P - |S|} b^{|S|} s_S s'_S` over sets S of the P
-    pairs, a = (1+q)/2, b = (1-q)/2, q = exp(-nu); sets of one pair add up to 4z, sets of two to 8z² minus a constant.
-    """
-    if distance.embedding is None or n_items < 3:
-        return None
-    if distance == distances.kendall:
-        (one, d_one), (two, d_two) = (set_coefficient(nu, math.comb(n_items, 2), size) for size in (1, 2))
-        return PowerSeries((4 * one, 8 * two), {"nu": (4 * d_one, 8 * d_two)})
-    norm = distance.embedding.centred_norm(n_items)
-    scale = math.exp(-2 * nu * norm)
-    first = 2 * nu * scale
-    second = nu * first  # not nu**2, which may overflow
-    return PowerSeries((first, second), {"nu": (2 * scale - 2 * norm * first, 4 * nu * scale - 2 * norm * second)})
-
-
-def set_coefficient(nu: float, n_pairs: int, size: int) -> tuple[float, float]:
-    """Return the coefficient of sets of ``size`` pairs in the Mallows kernel, and its derivative in nu."""
-    q = math.exp(-nu)
-    a, b, rest = (1 + q) / 2, (1 - q) / 2, n_pairs - size
-    value = a**rest * b**size
-    return value, q / 2 * (size * b ** (size - 1) * a**rest - rest * a ** (rest - 1) * b**size)
 
 
 def is_psd_cayley(nu: float, n_items: int) -> bool:

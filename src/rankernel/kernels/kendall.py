@@ -12,8 +12,8 @@ import numpy as np
 from rankernel import _loops, distances
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer
-from rankernel.distances import CONSTANT_FEATURE, LinearFeatures
-from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PowerSeries, inner_products
+from rankernel.distances import scaled_form
+from rankernel.kernels.base import AffinePower, Facts, Kernel, KnownKernel, inner_products
 from rankernel.kernels.positional import Discount, Weights, check_discount, position_discounts
 from rankernel.kernels.similarity import SimilarItemsKernel
 
@@ -22,7 +22,7 @@ MAX_DEGREE = 1000  # 2**1024, the kernel of a ranking with itself, overflows
 
 
 @dataclass(frozen=True, repr=False)
-class Kendall(SimilarItemsKernel, DistanceKernel):
+class Kendall(SimilarItemsKernel):
     r"""Kendall kernel: the share of concordant pairs minus that of discordant pairs (Jiao and Vert 2015).
 
     :math:`k_\tau(\sigma, \sigma') = \frac{n_c - n_d}{\binom{n}{2}}`; 1 if there is only one item. Not characteristic:
@@ -40,21 +40,19 @@ class Kendall(SimilarItemsKernel, DistanceKernel):
     """
 
     def facts_of_distinct_items(self, n_items: int) -> Facts:
-        """Return the signs of all pairs as features, and the affine function ``1 - 2 d / (n choose 2)``."""
+        """Return the inner product of the signs of all pairs, and the affine function ``1 - 2 d / (n choose 2)``."""
         n_pairs = math.comb(n_items, 2)
         return Facts(
             is_psd=True,
             max_dimension=1 + n_pairs,
             distance=distances.kendall,
-            affine_power=AffinePower(1.0, -2 / max(n_pairs, 1)),
-            features=LinearFeatures("pairs", lambda signs: signs / math.sqrt(n_pairs)) if n_pairs else CONSTANT_FEATURE,
-            series=PowerSeries((4 / n_pairs,), constant=0.0) if n_items > 2 else None,
-            coupling=distances.kendall.coupling,
+            function=AffinePower(1.0, -2 / max(n_pairs, 1)),
+            form=scaled_form("pairs", 1 / n_pairs) if n_pairs else scaled_form("positions", 1.0),
         )
 
 
 @dataclass(frozen=True)
-class Polynomial(DistanceKernel):
+class Polynomial(KnownKernel):
     r"""Polynomial kernel :math:`(1 + k_\tau(\sigma, \sigma'))^m` of degree m (Mania et al. 2018).
 
     Parameters
@@ -76,17 +74,11 @@ class Polynomial(DistanceKernel):
     def facts(self, n_items: int) -> Facts:
         """Return the power ``(2 - 2 d / (n choose 2)) ** degree``; features are sets of at most ``degree`` pairs."""
         n_pairs = math.comb(n_items, 2)
-        series = None
-        if n_items > 2:  # the binomial series in the Kendall kernel, 4z over the number of pairs
-            coefficients = self.degree * 4 / n_pairs, math.comb(self.degree, 2) * (4 / n_pairs) ** 2
-            series = PowerSeries(coefficients[: self.degree], constant=1.0 if self.degree <= 2 else None)
         return Facts(
             is_psd=True,
             max_dimension=sum(math.comb(n_pairs, size) for size in range(min(self.degree, n_pairs) + 1)),
             distance=distances.kendall,
-            affine_power=AffinePower(2.0, -2 / max(n_pairs, 1), self.degree),
-            series=series,
-            coupling=distances.kendall.coupling,
+            function=AffinePower(2.0, -2 / max(n_pairs, 1), self.degree),
         )
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from rankernel import distances
 from rankernel._utils import FloatArray, RankArray
-from rankernel.distances import CONSTANT_FEATURE, STATISTICS, Distance, LinearFeatures, as_distance
-from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PositionMatrix, PowerSeries
+from rankernel.distances import STATISTICS, Distance, as_distance, scaled_form
+from rankernel.kernels.base import AffinePower, Facts, Kernel, cached_facts
 from rankernel.kernels.similarity import SimilarItemsKernel
 from rankernel.rankings import as_full_ranking
 
 
 @dataclass(frozen=True, repr=False)
-class Hamming(SimilarItemsKernel, DistanceKernel):
+class Hamming(SimilarItemsKernel):
     r"""Hamming kernel: the number of items with the same position in both rankings, :math:`n - d_H(\sigma, \sigma')`.
 
     The trace of the product of the two permutation matrices. Not characteristic: only the marginal distribution of the
@@ -36,27 +36,18 @@ class Hamming(SimilarItemsKernel, DistanceKernel):
     """
 
     def facts_of_distinct_items(self, n_items: int) -> Facts:
-        """Return the permutation matrices as features, and the identity as position matrix."""
+        """Return the inner product of the permutation matrices, and the affine function ``n - d``."""
         return Facts(
             is_psd=True,
             max_dimension=1 + (n_items - 1) ** 2,
             distance=distances.hamming,
-            affine_power=AffinePower(float(n_items), -1.0),
-            features=LinearFeatures("positions", lambda at: at.reshape(len(at), -1)),
-            positions=identity_matrix(n_items),
-            series=PowerSeries((2.0,), constant=1.0) if n_items > 2 else None,
-            coupling=distances.hamming.coupling,
+            function=AffinePower(float(n_items), -1.0),
+            form=scaled_form("positions", 1.0),
         )
 
 
-@lru_cache(maxsize=8)
-def identity_matrix(n_items: int) -> PositionMatrix:
-    """Return the position matrix of the Hamming kernel."""
-    return PositionMatrix(n_items, lambda rows: rows, lambda: np.eye(n_items))
-
-
 @dataclass(frozen=True, repr=False)
-class Spearman(SimilarItemsKernel, DistanceKernel):
+class Spearman(SimilarItemsKernel):
     r"""Spearman kernel: Spearman's rank correlation :math:`\rho = 1 - \frac{6 d_2}{n (n^2 - 1)}`.
 
     The inner product of centred rank vectors, scaled to 1 for equal rankings; 1 if there is only one item.
@@ -73,17 +64,14 @@ class Spearman(SimilarItemsKernel, DistanceKernel):
     """
 
     def facts_of_distinct_items(self, n_items: int) -> Facts:
-        """Return the centred ranks as features."""
+        """Return the inner product of the centred ranks, and the affine function of the distance."""
         cube = max(n_items * (n_items**2 - 1), 1)
-        norm = math.sqrt(cube / 12)
         return Facts(
             is_psd=True,
             max_dimension=n_items,
             distance=distances.spearman,
-            affine_power=AffinePower(1.0, -6 / cube),
-            features=LinearFeatures("ranks", lambda ranks: ranks / norm) if n_items > 1 else CONSTANT_FEATURE,
-            series=PowerSeries((12 / cube,), constant=0.0) if n_items > 2 else None,
-            coupling=distances.spearman.coupling,
+            function=AffinePower(1.0, -6 / cube),
+            form=scaled_form("ranks", 12 / cube) if n_items > 1 else scaled_form("positions", 1.0),
         )
 
 
@@ -133,23 +121,18 @@ class DistanceInduced(Kernel):
             raise ValueError(f"the center ranks {len(self.center)} items but the data has {n_items}")
         return np.array([self.center], dtype=np.int32)
 
+    @cached_facts
     def facts(self, n_items: int) -> Facts:
-        """Return the features of the distance minus those of the center, if the distance has an embedding."""
+        """Return the form of the distance around the center, if the distance has one."""
         distance, center = as_distance(self.distance), self.center_ranks(n_items)
-        embedding = distance.embedding
-        features, dimension = None, math.inf
-        if embedding is not None:
-            at_center = STATISTICS[embedding.statistic](center)
-
-            def transform(means: FloatArray, part: slice = slice(None)) -> FloatArray:
-                return np.asarray(embedding.transform(means) - embedding.transform(at_center[:, part]))
-
-            features = LinearFeatures(embedding.statistic, transform, has_parts=True)
-            dimension = 1 + (math.comb(n_items, 2) if embedding.statistic == "pairs" else (n_items - 1) ** 2)
+        form, dimension = distance.form, math.inf
+        if form is not None:
+            form = dataclasses.replace(form, center=STATISTICS[form.statistic](center)[0])
+            dimension = 1 + (math.comb(n_items, 2) if form.statistic == "pairs" else (n_items - 1) ** 2)
         return Facts(
             is_psd=True if distance.negative_type or n_items <= distance.negative_type_up_to else None,
             max_dimension=dimension,
-            features=features,
+            form=form,
             coupling=distance.coupling,
         )
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel import _loops
-from rankernel._utils import FloatArray, RankArray
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_integer, check_number, check_numbers
-from rankernel.kernels.base import Facts, PositionMatrix, inner_products
+from rankernel.distances import LinearForm, sum_over_depths
+from rankernel.kernels.base import Facts, last_axis_product
 from rankernel.kernels.similarity import SimilarItemsKernel, matrix_root, symmetric_matrix
 
 MAX_SHOWN = 6  # positions of a matrix in a repr
@@ -32,42 +32,12 @@ class PositionalKernel(SimilarItemsKernel):
     """A kernel that is a sum over items of a function of their two positions."""
 
     @abstractmethod
-    def position_matrix(self, n_items: int) -> PositionMatrix:
+    def form(self, n_items: int) -> LinearForm:
         """Return the matrix on positions and its derivatives."""
 
-    def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the kernel between the rows of two arrays of full rankings."""
-        if self.similarity is not None:
-            return super().matrix(X, Y)
-        return position_sums(X, Y, cached_matrix(self, X.shape[1]).matrix)
-
-    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
-        """Return the derivative of :meth:`matrix` in each parameter."""
-        if self.similarity is not None:
-            return super().gradient(X, Y)
-        derivatives = cached_matrix(self, X.shape[1]).derivatives
-        one = np.eye(X.shape[1])
-        return {name: position_sums(X, Y, multiply(one)) for name, multiply in derivatives.items()}
-
     def facts_of_distinct_items(self, n_items: int) -> Facts:
-        """Return the position matrix; the features span at most the dimension of all permutation matrices."""
-        positions = cached_matrix(self, n_items)
-        return Facts(
-            is_psd=True, max_dimension=1 + (n_items - 1) ** 2, features=positions.features, positions=positions
-        )
-
-
-@lru_cache(maxsize=8)
-def cached_matrix(kernel: PositionalKernel, n_items: int) -> PositionMatrix:
-    """Return the position matrix of a kernel from a cache."""
-    return kernel.position_matrix(n_items)
-
-
-def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
-    """Return the sums over items of ``matrix[position, position']`` between the rows of two arrays."""
-    out = np.empty((len(X), len(Y)))
-    _loops.pairs.position_sums(X, Y, matrix, out)
-    return out
+        """Return the form; its features span at most the dimension of all permutation matrices."""
+        return Facts(is_psd=True, max_dimension=1 + (n_items - 1) ** 2, form=self.form(n_items))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,13 +71,13 @@ class Positional(PositionalKernel):
             matrix = symmetric_matrix("G", self.G)
             matrix.flags.writeable = False
             object.__setattr__(self, "G", matrix)
-            cached_matrix(self, len(matrix))  # raises an error if the matrix is not positive semi-definite
+            self.facts(len(matrix))  # raises an error if the matrix is not positive semi-definite
 
     @cached_property
     def _key(self) -> Any:
         return self.similarity, self.G if callable(self.G) else (np.shape(self.G), np.asarray(self.G).tobytes())
 
-    def position_matrix(self, n_items: int) -> PositionMatrix:
+    def form(self, n_items: int) -> LinearForm:
         """Return G and its root."""
         matrix = symmetric_matrix("G", self.G(n_items)) if callable(self.G) else np.asarray(self.G)
         if len(matrix) != n_items:
@@ -115,7 +85,7 @@ class Positional(PositionalKernel):
                 f"G has {len(matrix)} positions but the data has {n_items} items; give one position for each item"
             )
         root = matrix_root("G", matrix)
-        return PositionMatrix(n_items, lambda rows: inner_products(rows, matrix), lambda: root, is_dense=True)
+        return LinearForm("positions", lambda rows: last_axis_product(rows, matrix), lambda rows: rows @ root)
 
     def __eq__(self, other: object) -> bool:
         return bool(self._key == other._key) if isinstance(other, Positional) else NotImplemented
@@ -142,23 +112,16 @@ class OverlapKernel(PositionalKernel):
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Return the weight of each depth 1, 2, ..., n, and its derivative in each parameter."""
 
-    def position_matrix(self, n_items: int) -> PositionMatrix:
+    def form(self, n_items: int) -> LinearForm:
         """Return the sums of the weights of all depths that include both positions."""
         weights, derivatives = self.depth_weights(n_items)
-        return PositionMatrix(
-            n_items,
-            sum_over_depths(weights),
-            lambda: np.tril(np.ones((n_items, n_items))).T[:, weights > 0] * np.sqrt(weights[weights > 0]),
-            {name: sum_over_depths(derivative) for name, derivative in derivatives.items()},
+        positive = weights > 0
+        return LinearForm(
+            "positions",
+            partial(sum_over_depths, weights=weights),
+            lambda rows: np.cumsum(rows, axis=-1)[..., positive] * np.sqrt(weights[positive]),
+            {name: partial(sum_over_depths, weights=derivative) for name, derivative in derivatives.items()},
         )
-
-
-def sum_over_depths(weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Return the product of rows with the matrix of the sums of the weights of all depths that include two positions.
-
-    It is the sum over depths of the sum of a row up to the depth; small weights are added first.
-    """
-    return lambda rows: np.cumsum((np.cumsum(rows, axis=1) * weights)[:, ::-1], axis=1)[:, ::-1]
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,10 +252,14 @@ class DCG(PositionalKernel):
         known = self.discount if isinstance(self.discount, str) else self.discount[:counted]
         return np.pad(position_discounts("discount", known, counted), (0, n_items - counted))
 
-    def position_matrix(self, n_items: int) -> PositionMatrix:
+    def form(self, n_items: int) -> LinearForm:
         """Return the product of the discounts of two positions."""
         gains = self.gains(n_items)
-        return PositionMatrix(n_items, lambda rows: np.outer((rows * gains).sum(axis=1), gains), lambda: gains[:, None])
+
+        def root(rows: FloatArray) -> FloatArray:
+            return (rows * gains).sum(axis=-1, keepdims=True)
+
+        return LinearForm("positions", lambda rows: root(rows) * gains, root)
 
 
 # ---------------------------------------------------------------------- weights of positions

@@ -7,21 +7,20 @@ linear in M and P, so their means over completions are exact for every partial r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel._utils import FloatArray, RankArray
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_instance, check_list, check_number, check_numbers, short_repr
 from rankernel.data import as_data
-from rankernel.distances import STATISTICS, LinearFeatures
-from rankernel.kernels.base import BilinearForm, Facts, Kernel, Parameters, PositionMatrix, cached_facts, inner_products
-
-Transform = Callable[[FloatArray], FloatArray]
+from rankernel.distances import LinearForm, Transform
+from rankernel.kernels.base import Facts, KnownKernel, Parameters, cached_facts, inner_products
 
 SCALE = "similarity__scale"  # the name of the parameter in kernels
 NAME = "similarity matrix"  # in error messages
@@ -220,106 +219,88 @@ def matrix_root(name: str, matrix: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, repr=False)
-class SimilarItemsKernel(Kernel):
-    """A kernel that is linear in the signs of pairs or in the positions, with an optional similarity of items."""
+class SimilarItemsKernel(KnownKernel):
+    """A kernel that is linear in signs of pairs, positions or ranks, with an optional similarity of items."""
 
     similarity: Similarity | ArrayLike | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "similarity", as_similarity(self.similarity))
 
+    @abstractmethod
     def facts_of_distinct_items(self, n_items: int) -> Facts:
         """Return the facts of the kernel without similarity."""
-        raise NotImplementedError
 
     @cached_facts
     def facts(self, n_items: int) -> Facts:
-        """Return the facts of the kernel of distinct items, or the features of similar items and their derivatives."""
-        facts = self.facts_of_distinct_items(n_items)
-        return facts if self.similarity is None else similar_facts(facts, self.similarity, n_items)  # type: ignore[arg-type]
-
-    def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the kernel between the rows of two arrays of full rankings."""
-        if self.similarity is None:
-            return super().matrix(X, Y)  # type: ignore[safe-super]
-        features = self.facts(X.shape[1]).features
-        assert features is not None
-        return inner_products(features.of_rankings(X), features.of_rankings(Y).T)
-
-    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
-        """Return the derivative of :meth:`matrix` in each parameter."""
-        form = self.facts(X.shape[1]).form
-        if form is None:
-            return super().gradient(X, Y)
-        left, right = (STATISTICS[form.statistic](side).reshape(len(side), -1) for side in (X, Y))
-        return {name: inner_products(left, multiply(right).T) for name, multiply in form.derivatives.items()}
+        """Return the facts of the kernel of distinct items, or the form of similar items."""
+        plain, similarity = self.facts_of_distinct_items(n_items), self.similarity
+        if similarity is None:
+            return plain
+        assert plain.form is not None
+        assert isinstance(similarity, Similarity)
+        similarity.check_items(n_items)
+        if n_items == 1:
+            form = replace(plain.form, derivatives={SCALE: np.zeros_like})
+        else:
+            form = FORMS[plain.form.statistic](plain.form, similarity)
+        return Facts(is_psd=True, max_dimension=plain.max_dimension, form=form, coupling=plain.coupling)
 
 
-def similar_facts(plain: Facts, similarity: Similarity, n_items: int) -> Facts:
-    """Return the facts of a kernel with similar items, given those of the kernel with distinct items."""
-    similarity.check_items(n_items)
-    assert plain.features is not None
-    if plain.positions is not None:
-        features, derivatives = position_form(plain.positions, similarity, n_items)
-    elif n_items == 1:
-        features, derivatives = plain.features, {SCALE: np.zeros_like}
-    elif plain.features.statistic == "ranks":
-        normalized = plain.features.transform
-        features = LinearFeatures("ranks", lambda ranks: normalized(inner_products(ranks, similarity.root)))
-        derivatives = {SCALE: lambda ranks: normalized(normalized(inner_products(ranks, similarity.derivative)))}
-    else:
-        features, derivatives = pair_form(similarity, n_items)
-    return Facts(
-        is_psd=True,
-        max_dimension=plain.max_dimension,
-        features=features,
-        form=BilinearForm(features.statistic, derivatives),
-        coupling=plain.coupling,
-    )
+def position_form(plain: LinearForm, similarity: Similarity) -> LinearForm:
+    """Return ``trace(S P' G P^T)``, P the probabilities of items and positions."""
+
+    def by_item(S: FloatArray, multiply: Transform) -> Transform:
+        return lambda means: np.asarray(S @ multiply(means))
+
+    derivatives = {name: by_item(similarity.scaled, change) for name, change in plain.derivatives.items()}
+    derivatives[SCALE] = by_item(similarity.derivative, plain.multiply)
+    multiply, root = by_item(similarity.scaled, plain.multiply), by_item(similarity.root.T, plain.root)
+    return LinearForm("positions", multiply, root, derivatives, mixes_items=True)
 
 
-def position_form(
-    positions: PositionMatrix, similarity: Similarity, n_items: int
-) -> tuple[LinearFeatures, dict[str, Transform]]:
-    """Return features and derivatives of ``trace(S P' G P^T)``, P the probabilities of items and positions."""
+def rank_form(plain: LinearForm, similarity: Similarity) -> LinearForm:
+    """Return the inner product ``r' S r`` of centred ranks, times a number."""
 
-    def product(S: FloatArray, multiply: Transform) -> Transform:
-        return lambda means: np.asarray(S @ multiply(means.reshape(-1, n_items)).reshape(-1, n_items, n_items)).reshape(
-            len(means), -1
-        )
+    def product(S: FloatArray) -> Transform:
+        return lambda ranks: plain.multiply(inner_products(ranks, S))
 
-    def transform(means: FloatArray) -> FloatArray:
-        by_item = similarity.root.T @ means.reshape(-1, n_items, n_items)
-        return np.asarray(by_item @ positions.root).reshape(len(means), -1)
+    def root(ranks: FloatArray) -> FloatArray:
+        return plain.root(inner_products(ranks, similarity.root))
 
-    derivatives = {name: product(similarity.scaled, multiply) for name, multiply in positions.derivatives.items()}
-    derivatives[SCALE] = product(similarity.derivative, positions.multiply)
-    return LinearFeatures("positions", transform), derivatives
+    derivatives = {SCALE: product(similarity.derivative)}
+    return LinearForm("ranks", product(similarity.scaled), root, derivatives, mixes_items=True)
 
 
-def pair_form(similarity: Similarity, n_items: int) -> tuple[LinearFeatures, dict[str, Transform]]:
-    """Return features and derivatives of ``trace(S M S M'^T)``, divided by the mean norm of full rankings."""
-    S, change, root = similarity.scaled, similarity.derivative, similarity.root
-    first, second = np.triu_indices(n_items, 1)
-    rows, columns = np.triu_indices(root.shape[1], 1)
+def pair_form(_: LinearForm, similarity: Similarity) -> LinearForm:
+    """Return ``trace(S M S M'^T)``, divided by the mean norm of full rankings."""
+    S, change, factor = similarity.scaled, similarity.derivative, similarity.root
+    first, second = np.triu_indices(len(S), 1)
+    rows, columns = np.triu_indices(factor.shape[1], 1)
     norm, norm_change = mean_norm(S, change)
     if norm <= ROUNDING * np.trace(S) ** 2:
         raise ValueError("similarity: all items are the same, so they have no order; give a smaller similarity")
 
     def signs(pairs: FloatArray) -> FloatArray:
-        result = np.zeros((len(pairs), n_items, n_items))
+        result = np.zeros((len(pairs), len(S), len(S)))
         result[:, first, second], result[:, second, first] = pairs, -pairs
         return result
 
-    def transform(pairs: FloatArray) -> FloatArray:
-        return np.asarray((root.T @ signs(pairs) @ root)[:, rows, columns] * np.sqrt(2 / norm))
+    def root(pairs: FloatArray) -> FloatArray:
+        return np.asarray((factor.T @ signs(pairs) @ factor)[:, rows, columns] * np.sqrt(2 / norm))
+
+    def multiply(pairs: FloatArray) -> FloatArray:
+        return np.asarray((S @ signs(pairs) @ S)[:, first, second] * (2 / norm))
 
     def derivative(pairs: FloatArray) -> FloatArray:
         M = signs(pairs)
         both = change @ M @ S + S @ M @ change - norm_change / norm * (S @ M @ S)
         return np.asarray(both[:, first, second] * (2 / norm))
 
-    return LinearFeatures("pairs", transform), {SCALE: derivative}
+    return LinearForm("pairs", multiply, root, {SCALE: derivative}, mixes_items=True)
+
+
+FORMS = {"positions": position_form, "ranks": rank_form, "pairs": pair_form}
 
 
 def mean_norm(S: FloatArray, change: FloatArray) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from rankernel.gram.exact.features import mean_features, mean_statistics
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.algebra import terms
-from rankernel.kernels.base import Kernel, PositionMatrix
+from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.learn.estimators import KernelTransformer, RankingTransformer
 from rankernel.rankings import Rankings, Unlisted
@@ -122,24 +122,24 @@ class MeanFeatures(KernelTransformer):
         return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
 
     def _position_features(self, kernel: Kernel, n_items: int) -> PositionFeatures:
-        form = kernel.facts(n_items).positions
-        if form is None:
+        form = kernel.facts(n_items).form
+        if form is None or not form.is_positional:
             raise ValueError(f"{kernel} is not positional, so it has no sparse features; use sparse_output=False")
-        return PositionFeatures.of(form, self.depth_)
+        return PositionFeatures.of(form.root(np.eye(n_items)), self.depth_)
 
     def _dense(self, kernel: Kernel, X: Rows) -> FloatArray:
         """Return features of one term of the kernel."""
         facts = kernel.facts(X.n_items)
         if facts.max_dimension == 1 and facts.function is not None:  # a constant
             return np.full((len(X), 1), np.sqrt(float(facts.function.value(np.zeros(1))[0])))
-        if facts.positions is not None and self.depth_ < X.n_items - 1:
+        if facts.form is not None and facts.form.is_positional and self.depth_ < X.n_items - 1:
             return self._position_features(kernel, X.n_items).dense(X)
         known = mean_features(kernel, X.n_items, isinstance(X, Rankings))
         if known is None:
             raise ValueError(
                 f"{self.kernel} is not an inner product of features with known means; use NystromFeatures instead"
             )
-        features, constant, _ = known
+        features, constant = known
         values = features(X)
         return np.hstack([values, np.full((len(X), 1), np.sqrt(constant))]) if constant else values
 
@@ -158,11 +158,11 @@ class PositionFeatures:
     factor: FloatArray  # (depth + 1, n_features): the shared positions, then each position before; lower triangular
 
     @classmethod
-    def of(cls, form: PositionMatrix, depth: int) -> PositionFeatures:
-        """Return the features of a positional kernel."""
-        vectors = np.vstack([form.root[depth:].mean(axis=0), form.root[:depth]])
+    def of(cls, root: FloatArray, depth: int) -> PositionFeatures:
+        """Return the features of a positional kernel, given those of an item at each position."""
+        vectors = np.vstack([root[depth:].mean(axis=0), root[:depth]])
         triangle: FloatArray = np.asarray(np.linalg.qr(vectors.T, mode="r"))
-        return cls(len(form.root), depth, np.ascontiguousarray(triangle.T))
+        return cls(len(root), depth, np.ascontiguousarray(triangle.T))
 
     def dense(self, X: Rows) -> FloatArray:
         """Return the features of all items side by side: shape (n_rankings, n_items * n_features)."""

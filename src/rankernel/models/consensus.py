@@ -430,14 +430,14 @@ class Decoder:
             if facts.max_dimension == 1:
                 self.constant += term.weight * term.kernel.matrix(one, one).item()
                 continue
-            assert facts.features is not None
+            assert facts.form is not None
             if statistic != "positions":
-                self.scale += float(term.weight * (facts.features.transform(unit) ** 2).sum())
-            elif facts.positions is not None:
-                self.position_matrix += term.weight * facts.positions.matrix
+                self.scale += float(term.weight * (unit * facts.form.multiply(unit)).sum())
+            elif facts.form.statistic == "positions":
+                self.position_matrix += term.weight * facts.form.multiply(np.eye(n_items))
             else:
-                ranks = facts.features.transform(centred_ranks(one))[0]
-                self.position_matrix += term.weight * np.outer(ranks, ranks)
+                ranks = centred_ranks(one)[0]
+                self.position_matrix += term.weight * np.outer(ranks, facts.form.multiply(ranks))
 
     @property
     def how(self) -> str:
@@ -499,9 +499,9 @@ def common_statistic(kernel: Kernel, n_items: int) -> Statistic | None:
         facts = term.kernel.facts(n_items)
         if facts.max_dimension == 1:
             continue
-        if facts.features is None or (facts.positions is None and facts.distance is None):
+        if facts.form is None or facts.form.mixes_items or facts.form.center is not None:
             return None
-        statistics.add(facts.features.statistic)
+        statistics.add(facts.form.statistic)
     if len(statistics) < 2:
         return statistics.pop() if statistics else "ranks"
     return None if "pairs" in statistics else "positions"

@@ -227,7 +227,7 @@ def warn_if_not_characteristic(kernel: Kernel, data: Data) -> None:
     """
     n_items = data.n_items
     facts = kernel.facts(n_items)
-    of_pairs = facts.features is not None and facts.features.statistic == "pairs"
+    of_pairs = facts.form is not None and facts.form.statistic == "pairs"
     if of_pairs and isinstance(data, Rankings) and ((data.ranks != FREE).sum(axis=1) <= 2).all():
         return
     if facts.max_dimension < math.factorial(n_items):

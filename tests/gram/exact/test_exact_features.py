@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import rankernel as rk
 from rankernel.completions.marginals import pair_means
-from rankernel.gram.exact.features import CACHED_NUMBERS, FeatureEvaluator, WeightedKendallEvaluator
+from rankernel.gram.exact.features import LinearEvaluator, WeightedKendallEvaluator
 from rankernel.gram.exact.formulas import Formula, Shape
 
 WEIGHTS = [3.0, -1.0, 2.0, 0.5, 1.0]
@@ -77,8 +77,7 @@ def test_weighted_kendall_of_many_items(kernel):
 
 def is_in_parts(kernel, X):
     evaluator = kernel.plan(X, method="exact")._evaluator
-    assert isinstance(evaluator, FeatureEvaluator)
-    return len(X) * evaluator.n_features > CACHED_NUMBERS and evaluator.linear is not None
+    return isinstance(evaluator, LinearEvaluator) and evaluator.in_parts
 
 
 def test_kendall_of_many_free_items():
@@ -91,10 +90,11 @@ def test_kendall_of_many_free_items():
 
 
 @pytest.mark.parametrize("distance", ["hamming", "footrule"])
-def test_induced_kernels_of_many_items(distance):
-    X, center = tied(60, 600, 9), np.random.default_rng(3).permutation(600)
+@pytest.mark.parametrize(("n_buckets", "in_parts"), [(9, False), (40, True)])
+def test_induced_kernels_of_many_items(distance, n_buckets, in_parts):
+    X, center = tied(60, 600, n_buckets), np.random.default_rng(3).permutation(600)
     kernel, d = rk.DistanceInduced(distance, center), getattr(rk.distances, distance)
-    assert is_in_parts(kernel, X)
+    assert is_in_parts(kernel, X) == in_parts
     expected = (d(X, center[None]) + d(X, center[None]).T - d(X)) / 2
     np.testing.assert_allclose(kernel.gram(X, method="exact"), expected, rtol=1e-10)
 
@@ -103,7 +103,7 @@ def test_induced_kernels_of_many_items(distance):
 @pytest.mark.parametrize("rows", [short_lists(8, 120, 10), with_free(8, 120, 10), tied(40, 120, 100)])
 def test_structured_position_matrices(kernel, rows):
     """The product with the matrix of a kernel is the same as that with a dense matrix."""
-    dense = rk.Positional(kernel.facts(120).positions.matrix)
+    dense = rk.Positional(kernel.facts(120).form.multiply(np.eye(120)))
     np.testing.assert_allclose(kernel.gram(rows), dense.gram(rows), rtol=1e-11, atol=1e-13)
 
 

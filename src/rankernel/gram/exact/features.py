@@ -1,11 +1,11 @@
-"""Linear and positional kernels: averaging over completions averages the features.
+"""Linear and positional kernels: averaging over completions averages the statistics that they are linear in.
 
-Exact for any two rankings, free items included, and for partial orders. A linear kernel is the inner product of the
-mean features. A positional kernel is ``K(R, R') = sum_i <u(i), u'(i)>`` with u(i) the mean over completions of the root
-of its position matrix at the position of item i. Most items of a short list share one bucket, the largest, and one u.
-Subtracting it from all items leaves few items to sum over, and its own contribution needs no sum: every position is
-taken once, so the u(i) of a ranking add up to the sum t over all positions, and ``K(R, R') = <u, t> + <u', t> - n <u,
-u'>`` plus the sum over the items listed by both of the differences.
+Exact for any two rankings, free items included, and for partial orders. A positional kernel is ``K(R, R') = sum_i
+<u(i), u'(i)>`` with u(i) the mean over completions of the root of its position matrix at the position of item i. Most
+items of a short list share one bucket, the largest, and one u. Subtracting it from all items leaves few items to sum
+over, and its own contribution needs no sum: every position is taken once, so the u(i) of a ranking add up to the sum
+t over all positions, and ``K(R, R') = <u, t> + <u', t> - n <u, u'>`` plus the sum over the items listed by both of
+the differences.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -27,127 +28,151 @@ from rankernel.completions.marginals import (
     statistic_means,
     statistic_parts,
 )
-from rankernel.distances import Distance, LinearFeatures, Statistic
+from rankernel.distances import Distance, LinearForm, Statistic, uniform_mean
 from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, slices
 from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel, inner_products
 from rankernel.kernels.kendall import WeightedKendall
 from rankernel.rankings import Rankings
 
-CACHED_NUMBERS = 2**24  # features of all rankings are cached up to 128 MB; beyond, they are computed for each block
+CACHED_NUMBERS = 2**24  # statistics of all rankings are cached up to 128 MB; beyond, they are computed for each block
 BLOCK_NUMBERS = 2**23
-CHUNK_NUMBERS = 2**21  # features that are computed at once, with intermediate results of several times their size
+CHUNK_NUMBERS = 2**21  # statistics that are computed at once, with intermediate results of several times their size
 MAX_PAIR_PRODUCTS = 2**21  # of one ranking: about 50 items
-MAX_CODES = 2**10  # kinds of listed items: beyond, the table of all pairs of kinds is larger than the features
+MAX_CODES = 2**10  # kinds of listed items: beyond, the table of all pairs of kinds is larger than the statistics
 CACHED_TABLES = 8  # a kernel and its derivatives
+MAX_DEGREE = {"pairs": 2, "ranks": 2, "positions": 1}  # of the known moments of each statistic
 
 Features = Callable[[Rows], FloatArray]
 Transform = Callable[[FloatArray], FloatArray]
 
 
+def same(statistics: FloatArray) -> FloatArray:
+    """Return statistics unchanged."""
+    return statistics
+
+
+SAME = same, same
+
+
+def linear_evaluator(kernel: Kernel, X: Rows, Y: Rows) -> Evaluator | None:
+    """Return the evaluator of a kernel that is linear in a statistic with known means; None if it is not."""
+    form = kernel.facts(X.n_items).form
+    if form is None:
+        found = mean_features(kernel, X.n_items, isinstance(X, Rankings))
+        return None if found is None else LinearEvaluator(X, Y, found[0], constant=found[1])
+    is_positional = form.statistic == "positions" and not form.mixes_items
+    if is_positional and isinstance(X, Rankings) and isinstance(Y, Rankings):
+        left = listed_items(X)
+        right = left if Y is X else listed_items(Y)
+        if left is not None and right is not None:
+            return PositionalEvaluator(X, Y, left, right)
+    return LinearEvaluator(X, Y, lambda rows: mean_statistics(rows, form.statistic), form)
+
+
 # ---------------------------------------------------------------------- linear kernels
 
 
-class FeatureEvaluator(Evaluator):
-    """The inner products of the mean features of two sets of rankings, plus a constant."""
+class LinearEvaluator(Evaluator):
+    """The form of a kernel in the mean statistics of two sets of rankings.
+
+    Without a form, the statistics are features, and the kernel is their inner product plus a constant.
+    """
 
     details = "closed form"
 
     def __init__(
-        self, X: Rows, Y: Rows, features: Features, constant: float = 0.0, linear: LinearFeatures | None = None
+        self, X: Rows, Y: Rows, statistics: Features, form: LinearForm | None = None, constant: float = 0.0
     ) -> None:
-        self.X, self.Y, self.features, self.constant, self.linear = X, Y, features, constant, linear
-        if linear is None or not isinstance(X, Rankings) or not isinstance(Y, Rankings):
-            self.linear, self.step, n_parts = None, 1, 1
-            self.n_features = features(X[:1]).shape[1] if len(X) else 1
-        else:
-            n_parts = max(comb(X.n_items, 2), 1) if linear.statistic == "pairs" else X.n_items
-            part, means = next(statistic_parts(X[:1], linear.statistic, 1))
-            size = linear.of_part(means, part).shape[1]
-            self.n_features = size if part == slice(None) else size * n_parts
-            self.step = max(CHUNK_NUMBERS // (size * self.block_side), 1)
-        self.is_cached = max(len(X), len(Y)) * self.n_features <= CACHED_NUMBERS
-        if not self.is_cached and self.linear is None:
-            self.block_side = min(max(BLOCK_NUMBERS // self.n_features, 1), self.block_side)
-        elif not self.is_cached and self.linear is not None and self.linear.statistic == "positions":
-            n_buckets = max(int(side.n_buckets.max(initial=0)) for side in (X, Y) if isinstance(side, Rankings))
+        self.X, self.Y, self.statistics, self.form, self.constant = X, Y, statistics, form, constant
+        one = statistics(X[:1])
+        self.n_numbers = max(int(np.prod(one.shape[1:])), 1)
+        self.is_cached = max(len(X), len(Y)) * self.n_numbers <= CACHED_NUMBERS
+        self.in_parts = (
+            not self.is_cached
+            and form is not None
+            and not form.mixes_items
+            and form.statistic != "ranks"
+            and isinstance(X, Rankings)
+            and isinstance(Y, Rankings)
+        )
+        if self.in_parts and one.ndim == 3:
+            assert isinstance(X, Rankings)
+            assert isinstance(Y, Rankings)
+            n_buckets = max(int(side.n_buckets.max(initial=0)) for side in (X, Y))
             self.block_side = min(max(BLOCK_NUMBERS // ((n_buckets + 1) * X.n_items), 16), self.block_side)
+        elif not self.is_cached and not self.in_parts:
+            self.block_side = min(max(BLOCK_NUMBERS // self.n_numbers, 1), self.block_side)
 
     @cached_property
-    def all_features(self) -> tuple[FloatArray, FloatArray]:
-        """The features of rows and columns, computed for some rankings at a time."""
+    def all_statistics(self) -> tuple[FloatArray, FloatArray]:
+        """The statistics of rows and columns, computed for some rankings at a time."""
         result = []
         for side in (self.X,) if self.Y is self.X else (self.X, self.Y):
-            result.append(np.empty((len(side), self.n_features)))
-            for rows in slices(len(side), max(CHUNK_NUMBERS // max(self.n_features, 1), 1)):
-                result[-1][rows] = self.features(side[rows])
+            parts = slices(len(side), max(CHUNK_NUMBERS // self.n_numbers, 1))
+            result.append(np.concatenate([self.statistics(side[rows]) for rows in parts]))
         return result[0], result[-1]
 
     def parts(self, block: Block) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield the features of the rows and of the columns of a block, all at once or in parts."""
+        """Yield the statistics of the rows and of the columns of a block, all at once or some pairs or items a time."""
+        center = None if self.form is None else self.form.center
+        if self.in_parts:
+            assert self.form is not None
+            of_one = self.X.n_items if self.form.statistic == "positions" else 1
+            step = max(CHUNK_NUMBERS // (of_one * self.block_side), 1)
+            sides = (statistic_parts(side[rows], self.form.statistic, step) for side, rows in self.sides(block))
+            for (part, left), (_, right) in zip(*sides, strict=True):
+                yield (left, right) if center is None else (left - center[part], right - center[part])
+            return
         if self.is_cached:
-            yield self.all_features[0][block[0]], self.all_features[1][block[1]]
-        elif self.linear is None:
-            yield self.features(self.X[block[0]]), self.features(self.Y[block[1]])
+            left, right = (every[rows] for every, rows in zip(self.all_statistics, block, strict=True))
         else:
-            assert isinstance(self.X, Rankings)
-            assert isinstance(self.Y, Rankings)
-            sides = self.X[block[0]], self.Y[block[1]]
-            means = (statistic_parts(side, self.linear.statistic, self.step) for side in sides)
-            for (part, left), (_, right) in zip(*means, strict=True):
-                yield self.linear.of_part(left, part), self.linear.of_part(right, part)
+            left, right = (self.statistics(side[rows]) for side, rows in self.sides(block))
+        yield (left, right) if center is None else (left - center, right - center)
 
-    def products(self, block: Block, transform: Transform | None = None) -> FloatArray:
-        """Return the inner products of a block, after a linear transformation of the features of the columns."""
-        out = np.zeros(block_shape((len(self.X), len(self.Y)), block))
+    def sides(self, block: Block) -> Iterator[tuple[Any, Part]]:
+        """Return rankings and indices of the rows and of the columns of a block."""
+        return zip((self.X, self.Y), block, strict=True)
+
+    def products(self, block: Block, transforms: Sequence[tuple[Transform, Transform]] = (SAME,)) -> FloatArray:
+        """Return the inner products of a block, after transformations of the statistics of rows and columns."""
+        out = np.zeros((len(transforms), *block_shape((len(self.X), len(self.Y)), block)))
         for left, right in self.parts(block):
-            inner_products(left, (right if transform is None else transform(right)).T, out)
-        return out + self.constant if self.constant else out
+            for matrix, (of_rows, of_columns) in zip(out, transforms, strict=True):
+                rows, columns = of_rows(left).reshape(len(left), -1), of_columns(right).reshape(len(right), -1)
+                inner_products(rows, columns.T, matrix)
+        return out
+
+    def forms(self, kernels: Sequence[Kernel]) -> list[LinearForm]:
+        """Return the forms of kernels."""
+        found = [kernel.facts(self.X.n_items).form for kernel in kernels]
+        return [form for form in found if form is not None]
 
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the kernel, which has no parameters, for each copy of it."""
-        value = self.products(block)
-        return np.broadcast_to(value, (len(kernels), *value.shape))
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return an empty dictionary: the kernel has no parameters."""
-        return {}
-
-    def seconds(self, n_rows: int, n_columns: int) -> float:
-        """Return the time to compute the features, and to multiply them."""
-        features = STEP["feature"] * (n_rows + n_columns) * self.n_features
-        return features + n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_features)
-
-
-class FormEvaluator(FeatureEvaluator):
-    """Kernels whose features are linear in the mean of a statistic, and depend on the parameters of the kernel."""
-
-    def __init__(self, X: Rows, Y: Rows, kernel: Kernel) -> None:
-        form, features = kernel.facts(X.n_items).form, kernel.facts(X.n_items).features
-        assert form is not None
-        assert features is not None
-        super().__init__(X, Y, lambda rows: mean_statistics(rows, form.statistic).reshape(len(rows), -1))
-        self.n_transformed = features.transform(self.features(X[:1])).shape[1]
-
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the kernels."""
-        ((left, right),) = self.parts(block)
-        features = [kernel.facts(self.X.n_items).features for kernel in kernels]
-        return np.stack([inner_products(f.transform(left), f.transform(right).T) for f in features if f is not None])
+        """Return the kernels; those without a form have no parameters, and are all the same."""
+        if self.form is None:
+            value = self.products(block)[0] + self.constant
+            return np.broadcast_to(value, (len(kernels), *value.shape))
+        if self.form.statistic == "positions" and not self.form.mixes_items:  # the root may be a large matrix
+            return self.products(block, [(same, form.multiply) for form in self.forms(kernels)])
+        return self.products(block, [(form.root, form.root) for form in self.forms(kernels)])
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
-        form = kernel.facts(self.X.n_items).form
-        assert form is not None
-        ((left, right),) = self.parts(block)
-        return {name: inner_products(left, form.derivatives[name](right).T) for name in kernel.params}
+        names = list(kernel.params)
+        if not names:
+            return {}
+        (form,) = self.forms([kernel])
+        return dict(zip(names, self.products(block, [(same, form.derivatives[name]) for name in names]), strict=True))
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
-        """Return the time to compute and transform the statistics of all blocks, and to multiply the features."""
-        n_blocks = -(-n_rows // self.block_side) + -(-n_columns // self.block_side)
-        transformed = STEP["product"] * n_blocks * (n_rows + n_columns) / 2 * self.n_features * self.X.n_items
-        products = n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_transformed)
-        return STEP["feature"] * (n_rows + n_columns) * self.n_features + transformed + products
+        """Return the time to compute the statistics, to transform them, and to multiply them."""
+        n_times = 1 if self.is_cached else -(-n_columns // self.block_side)
+        statistics = STEP["feature"] * (n_rows + n_columns) * self.n_numbers * n_times
+        if self.form is not None and self.form.mixes_items:
+            n_transformed = n_columns * -(-n_rows // self.block_side)
+            statistics += 2 * STEP["product"] * n_transformed * self.n_numbers * self.X.n_items
+        return statistics + n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_numbers)
 
 
 def mean_statistics(X: Rows, statistic: Statistic, n_draws: int = 0) -> FloatArray:
@@ -159,19 +184,19 @@ def mean_statistics(X: Rows, statistic: Statistic, n_draws: int = 0) -> FloatArr
     return X.seen_means(statistic, n_draws) if isinstance(X, PartialOrders) else statistic_means(X, statistic)
 
 
-def mean_features(
-    kernel: Kernel, n_items: int, rankings_only: bool
-) -> tuple[Features, float, LinearFeatures | None] | None:
+def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Features, float] | None:
     """Return the mean features of a kernel that is their inner product plus a constant; None if it is not.
 
     Products of pairs of items have known means for rankings only, and are used for few items only.
     """
     facts = kernel.facts(n_items)
-    linear = facts.features
-    if linear is not None:
-        return lambda X: linear.transform(mean_statistics(X, linear.statistic)), 0.0, linear
-    series, distance = facts.series, facts.distance
-    if series is None or series.constant is None or distance is None or distance.embedding is None:
+    form = facts.form
+    if form is not None:
+        return lambda X: form.features(mean_statistics(X, form.statistic)), 0.0
+    series, distance = facts.series(n_items), facts.distance
+    if series is None or series.constant is None or distance is None or distance.form is None:
+        return None
+    if len(series.coefficients) > MAX_DEGREE[distance.form.statistic]:
         return None
     if len(series.coefficients) > 1 and (not rankings_only or comb(n_items, 2) ** 2 > MAX_PAIR_PRODUCTS):
         return None
@@ -184,27 +209,26 @@ def mean_features(
         ]
         return np.hstack(columns)
 
-    return features, series.constant, None
+    return features, series.constant
 
 
 def centred_products(distance: Distance, X: Rows, degree: int) -> FloatArray:
-    """Return vectors whose inner product is the mean of ``z^degree``, z that of centred features: degree 1 or 2."""
-    embedding, n_items = distance.embedding, X.n_items
-    assert embedding is not None
+    """Return vectors whose inner product is the mean of ``z^degree``, z the centred form of a distance."""
+    form = distance.form
+    assert form is not None
     if degree == 1:
-        means = mean_statistics(X, embedding.statistic)
-        return embedding.scale * means if embedding.scale else embedding.transform(means) - embedding.mean(n_items)
+        mean = uniform_mean(form.statistic, X.n_items) if form.statistic == "positions" else 0.0
+        return form.root(mean_statistics(X, form.statistic) - mean).reshape(len(X), -1)
     assert not isinstance(X, PartialOrders)
-    assert embedding.scale is not None
-    is_pairs = embedding.statistic == "pairs"
-    return embedding.scale**2 * (pair_product_features(X) if is_pairs else rank_products(X).reshape(len(X), -1))
+    products = pair_product_features(X) if form.statistic == "pairs" else rank_products(X).reshape(len(X), -1)
+    return form.multiply(products)
 
 
 def expected_distances(distance: Distance, X: Rows, Y: Rows) -> FloatArray | None:
-    """Return the mean distance between the completions of each pair, if the distance has an embedding."""
-    if distance.embedding is None:
+    """Return the mean distance between the completions of each pair, if the distance has a form."""
+    if distance.form is None:
         return None
-    left, right = (mean_statistics(side, distance.embedding.statistic) for side in (X, Y))
+    left, right = (mean_statistics(side, distance.form.statistic) for side in (X, Y))
     return distance.from_mean_statistics(left, right, X.n_items)
 
 
@@ -329,7 +353,7 @@ class PositionalEvaluator(Evaluator):
 
     def __init__(self, X: Rankings, Y: Rankings, left: ListedItems, right: ListedItems) -> None:
         self.n_items, self.left, self.right = X.n_items, left, right
-        self.cached_tables: dict[tuple[Kernel, str], tuple[FloatArray, FloatArray]] = {}
+        self.cached_tables: dict[tuple[Kernel, str], tuple[FloatArray, FloatArray, Any]] = {}
         frequencies = (np.bincount(side.items, minlength=X.n_items) for side in (left, right))
         self.mean_shared = float(np.multiply(*frequencies).sum()) / max(len(X) * len(Y), 1)
 
@@ -344,7 +368,7 @@ class PositionalEvaluator(Evaluator):
 
     def sums(self, kernel: Kernel, parameter: str, block: Block) -> FloatArray:
         """Return the block of the kernel, or of its derivative in a parameter."""
-        bases, table = self.tables(kernel, parameter)
+        bases, table, (row_terms, column_terms) = self.tables(kernel, parameter)
         left, right = self.left.part(block[0]), self.right.part(block[1])
         out = np.empty((len(left.base), len(right.base)))
         sum_listed(
@@ -355,21 +379,39 @@ class PositionalEvaluator(Evaluator):
             table,
             out,
         )
-        return out
+        return out if row_terms is None else out - row_terms[block[0]][:, None] - column_terms[block[1]]
 
-    def tables(self, kernel: Kernel, parameter: str) -> tuple[FloatArray, FloatArray]:
-        """Return the contributions of the largest buckets of two rankings, and of two kinds of listed items."""
+    def tables(self, kernel: Kernel, parameter: str) -> tuple[FloatArray, FloatArray, Any]:
+        """Return the contributions of the largest buckets of two rankings, of two kinds of listed items, and of rows.
+
+        The last are, for a form around a center c, ``f(R, c) - f(c, c) / 2`` for rows and columns.
+        """
         key = kernel, parameter
         if key not in self.cached_tables:
             if len(self.cached_tables) >= CACHED_TABLES:
                 self.cached_tables.clear()
-            multiply = position_product(kernel, self.n_items, parameter)
+            form = kernel.facts(self.n_items).form
+            assert form is not None
+            multiply = form.derivatives[parameter] if parameter else form.multiply
             row_sums = multiply(np.ones((1, self.n_items)))[0]
             left, right = self.left.base_pmfs @ row_sums, self.right.base_pmfs @ row_sums
             both = bilinear(self.left.base_pmfs, multiply, self.right.base_pmfs)
             bases = left[:, None] + right[None, :] - self.n_items * both
-            self.cached_tables[key] = bases, bilinear(self.left.differences, multiply, self.right.differences)
+            terms = [None, None] if form.center is None else self.center_terms(form.center, multiply, row_sums)
+            self.cached_tables[key] = bases, bilinear(self.left.differences, multiply, self.right.differences), terms
         return self.cached_tables[key]
+
+    def center_terms(self, center: FloatArray, multiply: Transform, row_sums: FloatArray) -> list[FloatArray]:
+        """Return ``f(R, c) - f(c, c) / 2`` for all rows and columns R, from the permutation matrix of c."""
+        parts = slices(self.n_items, max(CHUNK_NUMBERS // self.n_items, 1))
+        norm = sum(float((center[part] * multiply(center[part])).sum()) for part in parts)
+        position, result = center.argmax(axis=1), []
+        for side in (self.left, self.right):
+            rows = np.repeat(np.arange(len(side.base)), np.diff(side.starts))
+            listed = multiply(side.differences)[side.codes, position[side.items]]
+            of_base = (side.base_pmfs @ row_sums)[side.base]
+            result.append(of_base + np.bincount(rows, listed, len(side.base)) - norm / 2)
+        return result
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time to find the listed items, to compute the table, and to look up shared items."""
@@ -378,49 +420,6 @@ class PositionalEvaluator(Evaluator):
         features = STEP["feature"] * (n_listed + self.n_items * (n_rows + n_columns) / 8)
         table = STEP["product"] * self.n_items * n_codes * (self.n_items + n_codes)
         return features + table + n_rows * n_columns * (STEP["entry"] + STEP["listed"] * self.mean_shared)
-
-
-class MarginalEvaluator(FeatureEvaluator):
-    """Positional kernels as inner products of the distributions of the positions of all items.
-
-    For partial orders, whose items all have different distributions, and for rankings of very many kinds.
-    """
-
-    def __init__(self, X: Rows, Y: Rows) -> None:
-        linear = LinearFeatures("positions", lambda pmfs: pmfs.reshape(len(pmfs), -1))
-        super().__init__(X, Y, lambda rows: linear.transform(mean_statistics(rows, "positions")), linear=linear)
-
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the kernels."""
-        return np.stack([self.products(block, self.transform(kernel)) for kernel in kernels])
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives."""
-        return {name: self.products(block, self.transform(kernel, name)) for name in kernel.params}
-
-    def transform(self, kernel: Kernel, parameter: str = "") -> Transform:
-        """Return the multiplication by the position matrix, or by its derivative in a parameter."""
-        n_items = self.X.n_items
-        multiply = position_product(kernel, n_items, parameter)
-        return lambda pmfs: multiply(pmfs.reshape(-1, n_items)).reshape(pmfs.shape)
-
-
-def positional_evaluator(X: Rows, Y: Rows) -> PositionalEvaluator | MarginalEvaluator:
-    """Return the evaluator of positional kernels."""
-    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
-        return MarginalEvaluator(X, Y)
-    left = listed_items(X)
-    right = left if Y is X else listed_items(Y)
-    if left is None or right is None:
-        return MarginalEvaluator(X, Y)
-    return PositionalEvaluator(X, Y, left, right)
-
-
-def position_product(kernel: Kernel, n_items: int, parameter: str) -> Transform:
-    """Return the product of rows with the position matrix of a kernel, or with its derivative in a parameter."""
-    positions = kernel.facts(n_items).positions
-    assert positions is not None
-    return positions.derivatives[parameter] if parameter else positions.multiply
 
 
 def bilinear(left: FloatArray, multiply: Transform, right: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import STEP, Block, Evaluator, NoExactValue, block_shape, distinct_values
-from rankernel.kernels.base import Kernel, decay_rate, distance_derivatives, is_exponential
+from rankernel.kernels.base import Decay, Kernel, decay_rate, distance_derivatives, is_exponential
 from rankernel.kernels.diffusion import Diffusion
 from rankernel.rankings import FREE, Rankings, unique_rows
 
@@ -518,9 +518,9 @@ class FormulaEvaluator(Evaluator):
         logs, derivatives, inverse, offsets = self.log_table(kernel, block)
         total = derivatives[inverse] if offsets is None else derivatives[inverse] - offsets
         total = total * self.exponentials(kernel, logs, inverse, offsets)
-        decay = kernel.facts(self.X.n_items).decay
-        assert decay is not None
-        return {name: factor * total for name, factor in decay.derivatives.items()}
+        decay = kernel.facts(self.X.n_items).function
+        assert isinstance(decay, Decay)
+        return {name: factor * total for name, factor in decay.of_parameters.items()}
 
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the logarithm of the block."""

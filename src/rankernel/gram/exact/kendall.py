@@ -35,7 +35,7 @@ from rankernel.gram.exact.formulas import (
     salts,
     unique_codes,
 )
-from rankernel.kernels.base import AffinePower, Kernel, decay_rate, is_exponential
+from rankernel.kernels.base import AffinePower, Decay, Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings, unique_rows
 
 BLOCK_ITEMS = 2**15  # items of the rows of a block: larger blocks leave threads idle (benchmarks/grid.py)
@@ -60,14 +60,14 @@ def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | N
 
 def is_linear(kernel: Kernel, n_items: int) -> bool:
     """Whether a kernel without parameters is a linear function of the distance."""
-    power = kernel.facts(n_items).affine_power
-    return power is not None and power.degree == 1 and not kernel.params
+    power = kernel.facts(n_items).function
+    return isinstance(power, AffinePower) and power.degree == 1 and not kernel.params
 
 
 def moment_power(kernel: Kernel, n_items: int) -> AffinePower | None:
     """Return the power of an affine function that a kernel is, if its mean is accurate from floating-point moments."""
-    power = kernel.facts(n_items).affine_power
-    return None if power is None or kernel.params or power.degree > MAX_DEGREE else power
+    power = kernel.facts(n_items).function
+    return power if isinstance(power, AffinePower) and not kernel.params and power.degree <= MAX_DEGREE else None
 
 
 def log_mallows(overlap: Overlap, nu: float) -> tuple[float, float]:
@@ -268,11 +268,11 @@ class KendallEvaluator(Evaluator):
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
         if self.exponential:
-            decay = kernel.facts(self.n_items).decay
-            assert decay is not None
+            decay = kernel.facts(self.n_items).function
+            assert isinstance(decay, Decay)
             value, derivative = self.assemble(np.stack(tables(self.n_items, decay.rate)), block, [decay.rate, 1.0])
             total = np.exp(value) * derivative
-            return {name: factor * total for name, factor in decay.derivatives.items()}
+            return {name: factor * total for name, factor in decay.of_parameters.items()}
         return self.distribution.gradients(kernel, block) if kernel.params else {}
 
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
@@ -333,8 +333,8 @@ class KendallEvaluator(Evaluator):
         """Write the means of a block, and its transpose if requested."""
         left, right = self.left.packed.part(block[0]), self.right.packed.part(block[1])
         if self.linear:
-            power = kernel.facts(self.n_items).affine_power
-            assert power is not None
+            power = kernel.facts(self.n_items).function
+            assert isinstance(power, AffinePower)
             middle = power.factor * (power.intercept + power.coefficient * comb(self.n_items, 2) / 2)
             unit = -power.factor * power.coefficient / 2  # for each concordant pair minus each discordant pair
             write_balance(left, right, middle, unit, mirror, triangle, buffers(left[0].shape[1]), out, mirrored)

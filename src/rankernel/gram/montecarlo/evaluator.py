@@ -25,7 +25,7 @@ from rankernel.completions.draws import PURPOSE, Draws, coupling_named
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentValueError
 from rankernel.gram.evaluator import STEP, Block, BlockEstimate, Evaluator, seconds_of_kernel, slices
-from rankernel.gram.exact.features import FeatureEvaluator, centred_products
+from rankernel.gram.exact.features import MAX_DEGREE, LinearEvaluator, centred_products
 from rankernel.gram.jackknife import (
     FEW_BLOCKS,
     Norms,
@@ -53,7 +53,6 @@ DRAW_PAIRS = 2**18  # pairs of draws whose distances or kernel values are held a
 MAX_BLOCKS = 64  # blocks of draws in the jackknife; more coupled sets are grouped
 PACKED_BYTES = 2**28  # draws that are packed at once for all blocks
 MAX_ITEMS_BYTE = 256  # items whose positions fit into one byte
-MAX_DEGREE = {"pairs": 2, "ranks": 2, "positions": 1}  # of the known moments of each kind of features
 CACHED_ITEMS = 250  # beyond, draws are read from main memory (benchmarks/cost.py)
 MAX_ITEMS_SQUARED = 24  # beyond, the products of all pairs of items cost far more than the draws (benchmarks/cost.py)
 
@@ -366,13 +365,13 @@ class MonteCarloEvaluator(Evaluator):
         return rows, columns, (r, c)
 
     @cached_property
-    def control_means(self) -> list[FeatureEvaluator]:
+    def control_means(self) -> list[LinearEvaluator]:
         """The exact mean of each control variate over the completions."""
-        return [FeatureEvaluator(self.rankings, self.rankings, power.mean_features) for power in self.controls.powers]
+        return [LinearEvaluator(self.rankings, self.rankings, power.mean_features) for power in self.controls.powers]
 
     def known_block(self, integrands: list[Integrand], rankings: tuple[Indices, Indices]) -> FloatArray:
         """Return the exact means of the control variates of functions, for a block."""
-        products = [part.products(rankings) for part in self.control_means]
+        products = [part.products(rankings)[0] for part in self.control_means]
         return np.stack([weighted_sum(each.coefficients, products) for each in integrands])
 
     def known_pairs(self, integrand: Integrand, left: Indices, right: Indices) -> FloatArray:
@@ -429,9 +428,8 @@ class Power:
 
     def n_features(self, n_items: int) -> int:
         """Return the number of these features."""
-        embedding = self.distance.embedding
-        assert embedding is not None
-        size = {"pairs": comb(n_items, 2), "ranks": n_items, "positions": n_items**2}[embedding.statistic]
+        assert self.distance.form is not None
+        size = {"pairs": comb(n_items, 2), "ranks": n_items, "positions": n_items**2}[self.distance.form.statistic]
         return size if self.degree == 1 else size * (size + 1) // 2
 
 
@@ -459,7 +457,7 @@ class ControlVariates:
         """Return the coefficient of each control variate in a kernel."""
         found: list[float] = []
         for term, powers in zip(terms(kernel), self.of_terms, strict=True):
-            series = term.kernel.facts(self.n_items).series if powers else None
+            series = term.kernel.facts(self.n_items).series(self.n_items) if powers else None
             found += [term.weight * series.coefficients[power.degree - 1] for power in powers if series]
         return np.array(found)
 
@@ -468,7 +466,7 @@ class ControlVariates:
         found = {name: np.zeros(len(self)) for name in kernel.params}
         index = 0
         for term, powers in zip(terms(kernel), self.of_terms, strict=True):
-            series = term.kernel.facts(self.n_items).series if powers else None
+            series = term.kernel.facts(self.n_items).series(self.n_items) if powers else None
             for power in powers:
                 assert series is not None
                 for name, derivatives in series.derivatives.items():
@@ -499,11 +497,11 @@ def weighted_sum(coefficients: FloatArray, parts: list[FloatArray]) -> FloatArra
 def powers_of(kernel: Kernel, n_items: int, degree: int) -> tuple[Power, ...]:
     """Return the control variates of one term of a kernel."""
     facts = kernel.facts(n_items)
-    series, distance = facts.series, facts.distance
-    if series is None or distance is None or distance.embedding is None:
+    series, distance = facts.series(n_items), facts.distance
+    if series is None or distance is None or distance.form is None or distance.mean is None:
         return ()
-    highest = min(degree, len(series.coefficients), MAX_DEGREE[distance.embedding.statistic])
-    half_range = distance.embedding.centred_norm(n_items)
+    highest = min(degree, len(series.coefficients), MAX_DEGREE[distance.form.statistic])
+    half_range = distance.mean(n_items) / 2
     return tuple(Power(distance, power, half_range) for power in range(1, highest + 1))
 
 
