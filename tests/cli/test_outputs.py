@@ -261,14 +261,14 @@ def test_one_effect_on_the_front_page_in_the_report_and_in_the_test(tmp_path):
     example = rk.datasets.load_example()
     by_district = [example.rankings[example.districts == name] for name in ("north", "south")]
     effect = rk.mmd_test(*by_district, n_permutations=1).effect
-    assert made["effect"] == pytest.approx(effect, abs=1e-12)
+    assert made["all"]["effect"] == pytest.approx(effect, abs=1e-12)
     assert test["comparisons"][0]["effect"] == pytest.approx(effect, abs=1e-12)
     kernel = rk.Mallows(nu="median").resolve(example.rankings)
-    assert made["kernel"] == test["comparisons"][0]["effect_kernel"] == str(kernel)
+    assert made["kernel"] == test["kernel"] == str(kernel)
     shown = f"{effect:.1%}"
     page = (tmp_path / "x.html").read_text()
     assert f"accounts for {shown} (95% interval" in page
-    assert f"kernel {test['kernel']}" in page
+    assert f"kernel Mallows(nu={kernel.nu:.4g})" in page
     assert f"effect {shown} (" in run("test", "--permutations", 99).stdout
     for front in ("README.md", "docs/index.md"):
         assert f"districts: p = 0.001, effect {shown}" in (ROOT / front).read_text(encoding="utf-8")

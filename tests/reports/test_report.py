@@ -23,7 +23,7 @@ from rankernel.datasets import load_example, mallows
 from rankernel.errors import MissingExtraError, RankingError
 from rankernel.reports.ballots import Source, distinct_ballots, mean_positions, sample_voters, view_of
 from rankernel.reports.clusters import distinctions, letter
-from rankernel.reports.groups import bootstrap_intervals, compare_groups, groups_to_compare, pair_share, wilson_interval
+from rankernel.reports.groups import bootstrap_intervals, compare_groups, groups_to_compare, wilson_interval
 from rankernel.reports.page import content_policy, palette, png_address, render_page, script_data
 from rankernel.reports.summary import Settings, n_steps, summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
@@ -225,13 +225,21 @@ def wards(n_wards, n_rankings=240, seed=0):
     return Source(Rankings(ranks), group_name="ward", groups=np.array([f"ward {number}" for number in numbers]))
 
 
+def is_odd(ward):
+    return int(ward.split()[1]) % 2 == 1
+
+
 def test_districts_of_the_example_differ(summary, page):
     found = summary.comparisons
     (comparison,) = found.pairs
-    assert found.pvalue == comparison.pvalue == 0.01
-    assert found.n_tested == (1100, 1300)
+    assert found.joint.pvalue == comparison.adjusted_pvalue == 0.01
+    assert comparison.n_voters == (1100, 1300)
     north, south = (summary.ballots.of_group(group) for group in (0, 1))
-    assert comparison.shift == pytest.approx(mean_positions(north) - mean_positions(south))
+    changes = {each.item: each.change for each in comparison.details.differences.items}
+    assert [changes[item] for item in north.items] == pytest.approx(mean_positions(south) - mean_positions(north))
+    tied = [(group.ranks == 0) / (group.ranks == 0).sum(axis=1, keepdims=True) for group in (north, south)]
+    firsts = [group.counts @ first / group.n_voters for group, first in zip((north, south), tied, strict=True)]
+    assert comparison.details.shares == pytest.approx(np.array(firsts))
     text = text_of(page)
     assert "north and south rank the candidates differently" in text
     assert "none of 99 random divisions of the voters gives as large a difference (p ≤ 0.01)" in text
@@ -242,25 +250,25 @@ def test_many_groups_are_tested_jointly_and_in_pairs():
     assert summary.ballots.groups[:3] == ("ward 1", "ward 2", "ward 3")
     assert summary.ballots.groups[-2:] == ("ward 10", "ward 11")
     found = summary.comparisons
-    assert found.pvalue == 0.01
+    assert found.joint.pvalue == 0.01
     assert len(found.pairs) == 55
     assert found.from_moments  # 99 permutations are too few for 55 pairs
-    assert {(pair.first % 2 != pair.second % 2) for pair in found.pairs if pair.differs} == {True}
+    assert {is_odd(pair.first) != is_odd(pair.second) for pair in found.pairs if pair.differs} == {True}
     n_different = sum(pair.differs for pair in found.pairs)
     assert n_different >= 25
     assert len(found.details) == 3
     text = text_of(render_page(summary))
     assert "The 11 groups do not all rank the items alike" in text
-    assert f"{n_different} of 55 pairs differ significantly" in text
+    assert f"Pairs that differ significantly: {n_different} of 55." in text
     assert "Pearson type III" in text
 
 
 def test_pairs_beyond_the_limit_are_hidden_rows():
     summary = summarize(wards(30, 900), Settings(n_permutations=99, n_clusters=1))
     found = summary.comparisons
-    assert (found.n_groups, len(found.groups), len(found.pairs)) == (30, 30, 435)
+    assert (found.n_groups, len(found.sizes), len(found.pairs)) == (30, 30, 435)
     different = [pair for pair in found.pairs if pair.differs]
-    assert all(pair.first % 2 != pair.second % 2 for pair in different)
+    assert all(is_odd(pair.first) != is_odd(pair.second) for pair in different)
     assert len(different) > 200
     page = render_page(summary)
     assert "100 of 435 pairs are shown" in page
@@ -279,12 +287,12 @@ def test_only_the_largest_groups_are_compared_in_pairs():
     found = compare_groups(summary.ballots, groups, kernel, settings, max_groups=4)
     assert found.n_groups == 5
     names = [f"ward {number}" for number in (1, 2, 3, 4, 5)]
-    assert [summary.ballots.groups[group] for group in found.groups] == ["ward 1", "ward 2", "ward 4", "ward 5"]
+    assert list(found.sizes) == ["ward 1", "ward 2", "ward 4", "ward 5"]
     rows = np.isin(source.groups, names)
     joint = k_sample_test(source.rankings[rows], source.groups[rows], kernel, n_permutations=99)
-    assert found.effect == pytest.approx(joint.effect)
+    assert found.joint.effect == pytest.approx(joint.effect)
     text = text_of(render_page(replace(summary, comparisons=found)))
-    assert "pairs of the 4 largest groups differ significantly" in text
+    assert "Pairs of the 4 largest groups that differ significantly: " in text
     assert "5 groups in the joint test, the 4 largest of them compared in pairs" in text
     assert "1 group of a single voter left out" in text
 
@@ -304,7 +312,7 @@ def test_table_of_ballots_adds_up_over_groups():
 
 def test_chosen_groups_are_compared():
     summary = summarize(wards(6), Settings(n_permutations=99, n_clusters=1, compare=("ward 2", "ward 5")))
-    assert summary.comparisons.groups == (1, 4)
+    assert list(summary.comparisons.sizes) == ["ward 2", "ward 5"]
     assert len(summary.comparisons.pairs) == 1
     steps = []
     with pytest.raises(RankingError, match=r"ward 9.*ward 1, ward 2"):
@@ -317,13 +325,11 @@ def test_chosen_groups_are_compared():
 def test_comparisons_match_the_pairwise_test():
     source = wards(3, 240)
     summary = summarize(source, Settings(n_permutations=99, n_clusters=1))
-    assert summary.comparisons.n_tested == (80, 80, 80)
-    kernel, names = summary.embedding.kernel, summary.ballots.groups
+    assert summary.comparisons.sizes == {f"ward {number}": 80 for number in (1, 2, 3)}
+    kernel = summary.embedding.kernel
     expected = k_sample_test(source.rankings, source.groups, kernel, n_permutations=99).pairwise()
-    found = {
-        (names[pair.first], names[pair.second]): (pair.statistic, pair.effect, pair.pvalue)
-        for pair in summary.comparisons.pairs
-    }
+    pairs = summary.comparisons.pairs
+    found = {(pair.first, pair.second): (pair.statistic, pair.effect, pair.adjusted_pvalue) for pair in pairs}
     numbers = np.stack([expected.statistics, expected.effects, expected.adjusted_pvalues], axis=1).tolist()
     for first, second, row in zip(expected.first, expected.second, numbers, strict=True):
         assert found[first, second] == pytest.approx(row)
@@ -336,7 +342,7 @@ def test_voters_of_large_groups_are_sampled_in_proportion():
     summary = summarize(source, settings)
     assert summary.ballots.groups == ("large", "small")
     found = compare_groups(summary.ballots, [0, 1], summary.embedding.kernel, settings, max_distinct=20)
-    assert found.n_tested == (16, 3)
+    assert found.pairs[0].n_voters == (16, 3)
     text = text_of(render_page(replace(summary, comparisons=found)))
     assert "tested on a random sample of 19 of 120 voters" in text
     assert "100 and 20 voters; random samples of 16 and 3 were tested" in text
@@ -348,7 +354,7 @@ def test_groups_without_a_difference():
     summary = summarize(source, Settings(n_permutations=99, n_clusters=1))
     (pair,) = summary.comparisons.pairs
     assert pair.pvalue > 0.05
-    assert (pair.shift, pair.pairs) == (None, ())
+    assert (pair.details.differences, pair.details.pairs) == (None, [])
     page = render_page(summary)
     assert "No significant difference between x and y" in page
     assert 'data-name="null-distribution"' in page
@@ -357,14 +363,13 @@ def test_groups_without_a_difference():
 
 
 def test_undecided_voters_count_for_neither_side_of_a_pair():
-    rankings = Rankings.from_orders([["a", "b", "c"], ["b"], [{"a", "b"}, "c"]], items=list("abc"), counts=[6, 3, 1])
-    share = pair_share([rankings, rankings[:2]], "a", "b")
-    assert share.shares == pytest.approx((6 / 10, 6 / 9))
-    assert share.against == pytest.approx((3 / 10, 3 / 9))
-    low, high = share.intervals[0]
-    assert low < 0.6 < high
-    free = Rankings([[0, -1, 1], [-1, -1, 0]], list("abc"))
-    assert (pair_share([free], "a", "c").shares, pair_share([free], "a", "b").shares) == ((0.5,), (0.0,))
+    orders = [["a", "b", "c"], ["b"], [{"a", "b"}, "c"]]
+    rankings = Rankings.from_orders(orders * 2, items=list("abc"), counts=[60, 30, 10, 20, 70, 10])
+    source = Source(rankings, groups=np.repeat(["x", "y"], 3))
+    (pair,) = summarize(source, Settings(n_permutations=99, n_clusters=1)).comparisons.pairs
+    share = next(each for each in pair.details.pairs if {each.first, each.second} == {"a", "b"})
+    assert (share.shares, share.against) == (pytest.approx((0.6, 0.2)), pytest.approx((0.3, 0.7)))
+    assert all(low < each < high for each, (low, high) in zip(share.shares, share.intervals, strict=True))
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 7), (3, 8), (9, 9), (480, 1000)])
@@ -393,18 +398,20 @@ def test_only_differences_whose_interval_excludes_zero_are_listed():
     source = Source(rankings, groups=np.repeat(["x", "y"], 6))
     summary = summarize(source, Settings(n_permutations=99, n_clusters=1))
     (pair,) = summary.comparisons.pairs
-    low, high = pair.shift_intervals[2]
+    low, high = next(each for each in pair.details.differences.items if each.item == "c").change_interval
     assert low < 0 < high
     text = text_of(render_page(summary))
     assert re.search(r"a ranks [\d.]+ positions \([\d.]+ to [\d.]+\) higher on average in x than in y", text)
     assert "c ranks" not in text
-    assert {(each.first, each.second) for each in pair.pairs} >= {("a", "b")}
+    assert {(each.first, each.second) for each in pair.details.pairs} >= {("a", "b")}
 
 
 def test_several_groups_have_effects_with_intervals_and_one_picture():
     made = report(wards(4).rankings, groups=wards(4).groups, group_name="ward", n_permutations=999, n_clusters=1)
     text = text_of(made.html)
-    assert re.search(r"ward 1 – ward 2 p ≤ [\d.]+ \(999 permutations\) [\d.]+% \([\d.]+ to [\d.]+\) significant", text)
+    assert re.search(
+        r"ward 1 – ward 2 p ≤ [\d.]+ \(999 permutations\) [\d.]+% \([\d.]+% to [\d.]+%\) significant", text
+    )
     assert "50%" in made.pictures["groups"].svg
     assert all(f"ward {number}" in made.pictures["groups"].svg for number in (1, 2, 3, 4))
     assert "in the feature space of the kernel Mallows" in text
@@ -421,7 +428,7 @@ def test_groups_of_one_voter_are_not_tested():
     rankings = Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]], counts=[5, 1, 5])
     source = Source(rankings, groups=np.array(["x", "single", "y"]))
     summary = summarize(source, Settings(n_permutations=9))
-    assert [(each.first, each.second) for each in summary.comparisons.pairs] == [(1, 2)]
+    assert [(each.first, each.second) for each in summary.comparisons.pairs] == [("x", "y")]
 
 
 # ---------------------------------------------------------------------- approvals, nouns, estimates

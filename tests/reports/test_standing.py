@@ -16,7 +16,7 @@ from rankernel.reports.ballots import (
     Source,
     count_contests,
     find_kemeny_ranking,
-    first_shares,
+    first_counts,
     mean_positions,
 )
 from rankernel.reports.summary import Settings, first_choices, headline, kemeny_ranking, summarize
@@ -92,13 +92,13 @@ def test_contests_of_preferences_include_implied_pairs():
 def test_positions_and_first_choices():
     rankings = Rankings.from_orders([["a", "b", "c"], [{"b", "c"}, "a"]], counts=[3, 1])
     assert mean_positions(rankings) == pytest.approx([(3 * 1 + 3) / 4, (3 * 2 + 1.5) / 4, (3 * 3 + 1.5) / 4])
-    assert first_shares(rankings) == pytest.approx([0.75, 0.125, 0.125])
+    assert first_counts(rankings) == pytest.approx([3, 0.5, 0.5])
 
 
 def test_ballots_without_preference_have_no_first_choice():
     rankings = Rankings([[0, 0], [0, 1], [-1, -1], [-1, 0]], counts=[7, 1, 5, 3])
-    assert first_shares(rankings) == pytest.approx([0.25, 0.75])
-    assert first_shares(rankings[:1]).tolist() == [0, 0]
+    assert first_counts(rankings) == pytest.approx([1, 3])
+    assert first_counts(rankings[:1]).tolist() == [0, 0]
 
 
 def test_headline_of_the_example_matches_counts():

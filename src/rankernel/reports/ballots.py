@@ -6,7 +6,7 @@ undecided between the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -74,6 +74,11 @@ class Source:
     def wording(self) -> Wording:
         """The nouns of the report."""
         return Wording(self.noun, self.voter, self.comparisons is None and are_approvals(self.rankings))
+
+    @property
+    def group_wording(self) -> Wording:
+        """The nouns of tests between groups, which may be groups of comparisons."""
+        return self.wording if self.comparison_groups is None else replace(self.wording, voter="comparison")
 
     @property
     def reading(self) -> str:
@@ -178,19 +183,7 @@ def standings(rankings: Data, approve_all_share: float | None) -> FloatArray:
     """Return the mean position of each item or, of approval ballots, the percentage that does not approve of it."""
     if approve_all_share is None:
         return mean_positions(rankings)
-    return 100 * (1 - approved_counts(rankings, approve_all_share) / rankings.n_voters)
-
-
-def standings_of_rows(rankings: Data, approve_all_share: float | None) -> FloatArray:
-    """Return the numbers of each row, (n_rankings, n_items), whose weighted means are the standings."""
-    from rankernel.gram.exact.features import mean_statistics
-    from rankernel.gram.rows import as_rows
-    from rankernel.models.consensus import N_DRAWS
-
-    if approve_all_share is None:
-        return mean_statistics(as_rows(rankings), "ranks", N_DRAWS) + (rankings.n_items + 1) / 2
-    first = first_items(rankings)
-    return np.asarray(100 * (1 - np.where(first.any(axis=1, keepdims=True), first, approve_all_share)))
+    return 100 * (1 - first_counts(rankings, approve_all_share) / rankings.n_voters)
 
 
 def mean_positions(rankings: Data) -> FloatArray:
@@ -200,24 +193,21 @@ def mean_positions(rankings: Data) -> FloatArray:
     return overall_mean(rankings, "ranks") + (rankings.n_items + 1) / 2
 
 
-def first_shares(rankings: Data) -> FloatArray:
-    """Return the share of voters who rank each item first, among the voters with some preference."""
-    return first_counts(rankings) / max(int(rankings.counts[has_preference(rankings)].sum()), 1)
+def first_counts(rankings: Data, approve_all_share: float | None = None) -> FloatArray:
+    """Return the number of voters who rank each item first, or who approve of it."""
+    return np.asarray(rankings.counts @ count_shares(rankings, approve_all_share))
 
 
-def first_counts(rankings: Data) -> FloatArray:
-    """Return the number of voters who rank each item first; a tie for the first position is divided equally."""
-    first = first_items(rankings)
-    return np.asarray(rankings.counts @ (first / np.maximum(first.sum(axis=1, keepdims=True), 1)))
+def count_shares(rankings: Data, approve_all_share: float | None) -> FloatArray:
+    """Return how much each row counts for each item, (n_rankings, n_items).
 
-
-def approved_counts(rankings: Data, approve_all_share: float) -> FloatArray:
-    """Return the number of voters who approve of each item.
-
-    A ballot without a preference approves of all items or of none; ``approve_all_share`` is the share of the former.
+    A first choice counts 1, divided equally among tied items. Of approval ballots each approval counts 1; a ballot
+    without a preference approves of all items or of none, and ``approve_all_share`` is the share of the former.
     """
-    without = int(rankings.counts[~has_preference(rankings)].sum())
-    return np.asarray(rankings.counts @ first_items(rankings) + approve_all_share * without)
+    first = first_items(rankings)
+    if approve_all_share is None:
+        return np.asarray(first / np.maximum(first.sum(axis=1, keepdims=True), 1))
+    return np.where(first.any(axis=1, keepdims=True), first, approve_all_share)
 
 
 def has_preference(rankings: Data) -> Mask:

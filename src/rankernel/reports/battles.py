@@ -1,8 +1,7 @@
-"""The report of comparisons: leaderboard, the judges behind it, and tests of groups among comparisons of two items."""
+"""The report of comparisons: rankings of the judges, the leaderboard, and the judges behind it."""
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -11,24 +10,12 @@ import numpy as np
 from rankernel._utils import IntArray
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_data
-from rankernel.errors import NotCharacteristicWarning, RankingError
+from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
 from rankernel.reports.ballots import Source
-from rankernel.reports.groups import (
-    ALPHA,
-    MAX_DRAWN,
-    MAX_INTERVALS,
-    MAX_PAIRS,
-    Comparison,
-    GroupComparisons,
-    PairShare,
-    relative_error,
-    wilson_interval,
-)
 
 if TYPE_CHECKING:
     from rankernel.models.leaderboard import Leaderboard
-    from rankernel.reports.summary import Settings
 
 MAX_PARTIAL = 10  # items up to which the partial orders of judges are shown; of more, their Bradley-Terry rankings
 SCORES = {"bradley_terry": "Bradley-Terry strength", "borda": "mean win rate"}
@@ -114,87 +101,3 @@ def judges_of_half(data: Comparisons) -> int:
     """Return the smallest number of judges who made half of the comparisons."""
     largest = np.sort(np.bincount(data.judge))[::-1]
     return int(np.searchsorted(np.cumsum(largest), len(data) / 2) + 1)
-
-
-# ---------------------------------------------------------------------- groups of comparisons
-
-
-def compare_battles(source: Source, groups: list[int], settings: Settings) -> GroupComparisons | None:
-    """Return the tests of groups of comparisons with the Kendall kernel; None if there are fewer than two groups.
-
-    Comparisons are permuted within the pair of items that they compare, as groups may compare different pairs.
-    """
-    from rankernel.kernels import Kendall
-    from rankernel.stats.k_sample import k_sample_test
-
-    data, (names, codes) = source.comparisons, source.named_groups
-    assert data is not None
-    if len(groups) < 2:
-        return None
-    sizes = np.bincount(codes, minlength=len(names))
-    rows = np.flatnonzero(np.isin(codes, groups))
-    used, of_row, n_permutations = data[rows], codes[rows], settings.n_permutations
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCharacteristicWarning)  # of one pair of items, win rates are what can differ
-        result = k_sample_test(used, of_row, Kendall(), n_permutations=n_permutations, rng=settings.rng)
-    tests = result.pairwise(alpha=ALPHA, n_permutations=n_permutations)
-    bound, intervals = (1 + 1e-9) / (1 + n_permutations), tests.effect_intervals.tolist()
-    pairs = [
-        Comparison(
-            int(tests.first[index]),
-            int(tests.second[index]),
-            float(tests.adjusted_pvalues[index]),
-            bool(tests.pvalues[index] <= bound),
-            float(tests.effects[index]),
-            float(tests.statistics[index]),
-            tuple(intervals[index]) if len(tests) <= MAX_INTERVALS else None,
-        )
-        for index in tests.order()
-    ]
-    drawn = sorted(sorted(groups, key=lambda group: -sizes[group])[:MAX_DRAWN])
-    return GroupComparisons(
-        len(groups),
-        result.pvalue,
-        result.effect,
-        tuple(groups),
-        tuple(sizes[groups].tolist()),
-        pairs,
-        relative_error(result),
-        str(result.kernel),
-        tests.adjusted_from == "moments",
-        tuple(drawn),
-        tuple(differing_pairs(data, codes, drawn)),
-        result.effect_interval,
-    )
-
-
-def differing_pairs(data: Comparisons, codes: IntArray, groups: list[int]) -> list[PairShare]:
-    """Return the pairs of items whose win rates differ most between groups, if significant after Bonferroni.
-
-    The test of a pair is that of equal means of 1 for a win, 0 for a loss and one half for a tie, over the groups that
-    all compared the pair.
-    """
-    from scipy.special import chdtrc
-
-    parts = [data[np.flatnonzero(codes == group)] for group in groups]
-    wins, ties = (np.stack([getattr(part, name) for part in parts]) for name in ("wins", "ties"))
-    games = wins + wins.transpose(0, 2, 1) + ties
-    total = games.sum(axis=0)
-    compared = np.triu((games > 0).all(axis=0), 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means, overall = (wins + ties / 2) / games, (wins + ties / 2).sum(axis=0) / total
-        variances = (wins + ties / 4).sum(axis=0) / total - overall**2
-        statistics = (games * (means - overall) ** 2).sum(axis=0) / variances
-    pvalues = np.where(compared & (variances > 0), chdtrc(len(groups) - 1, np.nan_to_num(statistics)), 1.0)
-    found = []
-    for cell in np.argsort(pvalues, axis=None)[:MAX_PAIRS].tolist():
-        a, b = divmod(cell, data.n_items)
-        if pvalues[a, b] * compared.sum() > ALPHA:
-            break
-        if means[0, a, b] < means[1:, a, b].mean():
-            a, b = b, a
-        n, won, lost = games[:, a, b], wins[:, a, b], wins[:, b, a]
-        intervals = tuple(map(wilson_interval, won.tolist(), n.tolist()))
-        shares, against = (tuple((each / n).tolist()) for each in (won, lost))
-        found.append(PairShare(data.items[a], data.items[b], shares, against, intervals))
-    return found

@@ -33,7 +33,6 @@ from rankernel.rankings import Rankings
 from rankernel.reports.ballots import (
     Ballots,
     View,
-    approved_counts,
     count_contests,
     first_counts,
     sample_voters,
@@ -60,10 +59,7 @@ MODELS: dict[str, Callable[[Data], MallowsModel | PlackettLuce]] = {
     "Plackett-Luce": fit_plackett_luce,
     "Mallows": fit_mallows,
 }
-# Weights of the preferences by which a cluster is named: a first choice is easier to read than a pair, and the most
-# common ballot, which exists for every cluster, is the last resort.
-FIRST_CHOICE_WEIGHT = 1.5
-BALLOT_WEIGHT = 0.1
+MIN_SHARE = 0.5  # of the voters of a cluster, who share the preference that it is named after
 
 
 # ---------------------------------------------------------------------- kernel values and map
@@ -454,42 +450,34 @@ def largest_shifts(shift: FloatArray, minimum: float, limit: int = 6) -> list[in
 
 
 def distinctions(parts: list[Data], approve_all_share: float | None = None) -> list[Distinction]:
-    """Return the first choice or the pair of items with the largest lift, for each part.
+    """Return the preference that each part is named after.
 
-    The lift is the share in the part relative to that among all voters; its logarithm is weighted by the share, so that
-    the preference fits many of the voters. No two parts get the same one: a linear assignment maximises the sum. Parts
-    in excess of the items and pairs are described by their most common ballot.
+    It is the first choice (or approval) or else the pair of items with the largest lift, the share in the part relative
+    to that among all voters, among those that at least half of the part share and no earlier part is named after. A
+    part without such a preference is described by its most common ballot.
     """
-    from scipy.optimize import linear_sum_assignment
-
     items, voters = parts[0].items, np.array([part.n_voters for part in parts], dtype=np.float64)
-    wording = Wording(approvals=approve_all_share is not None)
-    pairs = np.argwhere(~np.eye(len(items), dtype=bool))
-
-    def preference_counts(part: Data) -> FloatArray:  # voters with each first choice, or approval, and each pair
-        first = first_counts(part) if approve_all_share is None else approved_counts(part, approve_all_share)
-        return np.concatenate([first, count_contests(part).ahead[pairs[:, 0], pairs[:, 1]]])
-
-    counts = np.stack([preference_counts(part) for part in parts])
-    shares = counts / voters[:, None]
-    others = (counts.sum(axis=0) - counts) / np.maximum(voters.sum() - voters, 1)[:, None]
-    lifts = shares / np.maximum(counts.sum(axis=0) / voters.sum(), 1e-300)
-    clarity = shares * np.log(np.where(shares > 0, lifts, 1.0))
-    clarity[:, : len(items)] *= FIRST_CHOICE_WEIGHT
-    common = np.array([part.counts.max() / part.n_voters for part in parts])
-    by_ballot = np.where(np.eye(len(parts), dtype=bool), BALLOT_WEIGHT * common, -(len(items) ** 2))
+    wording, pairs = Wording(approvals=approve_all_share is not None), np.argwhere(~np.eye(len(items), dtype=bool))
+    of_parts = [(first_counts(part, approve_all_share), count_contests(part).ahead[*pairs.T]) for part in parts]
+    counts = np.stack([np.concatenate(both) for both in of_parts])
+    shares, total = counts / voters[:, None], counts.sum(axis=0)
+    others = (total - counts) / np.maximum(voters.sum() - voters, 1)[:, None]
+    lifts = shares / np.maximum(total / voters.sum(), 1e-300)
+    lifts[shares < MIN_SHARE] = 0.0
     found = []
-    for part, choice in zip(*linear_sum_assignment(-np.concatenate([clarity, by_ballot], axis=1)), strict=True):
-        if choice >= counts.shape[1]:
-            ballot = parts[part][int(np.argmax(parts[part].counts))]
+    for number, part in enumerate(parts):
+        choice, kind = int(np.argmax(lifts[number, : len(items)])), "first"
+        if lifts[number, choice] <= 1 and len(pairs):
+            choice, kind = len(items) + int(np.argmax(lifts[number, len(items) :])), "pair"
+        if lifts[number, choice] <= 1:
+            ballot = part[int(np.argmax(part.counts))]
             text = ballot_text(ballot, limit=len(items), approvals=wording.approvals)
-            lift = float(voters.sum() / voters[part])
-            found.append(Distinction(text, "ballot", text, "", float(common[part]), 0.0, lift))
+            share = int(ballot.counts[0]) / part.n_voters
+            found.append(Distinction(text, "ballot", text, "", share, 0.0, float(voters.sum() / voters[number])))
             continue
-        kind = "first" if choice < len(items) else "pair"
-        a, b = (choice, None) if kind == "first" else pairs[choice - len(items)]
-        first, second = items[a], "" if b is None else items[b]
-        label = wording.say(f"label_{kind}", first=first, second=second)
-        numbers = (float(each[part, choice]) for each in (shares, others, lifts))
-        found.append(Distinction(label, kind, first, second, *numbers))
+        names = (items[choice], "") if kind == "first" else tuple(items[item] for item in pairs[choice - len(items)])
+        label = wording.say(f"label_{kind}", first=names[0], second=names[1])
+        numbers = (float(each[number, choice]) for each in (shares, others, lifts))
+        found.append(Distinction(label, kind, *names, *numbers))
+        lifts[number + 1 :, choice] = 0.0
     return found

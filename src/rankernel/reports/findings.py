@@ -7,7 +7,7 @@ from typing import Any
 
 from rankernel.reports import summary as statements
 from rankernel.reports.clusters import Cluster
-from rankernel.reports.groups import GroupComparisons
+from rankernel.reports.groups import NUMBERS, Comparison, GroupComparisons
 from rankernel.reports.summary import Summary
 
 
@@ -33,7 +33,7 @@ def findings_of(summary: Summary) -> dict[str, Any]:
         found["clusters"] = [cluster_numbers(each) for each in summary.clustering.clusters]
         found["evidence_for_clusters"] = None if evidence is None else asdict(evidence)
     if summary.comparisons is not None:
-        found["groups"] = group_numbers(summary, summary.comparisons)
+        found["groups"] = {"by": summary.source.group_name} | group_numbers(summary.comparisons)
     return found | {"notes": summary.notes}
 
 
@@ -83,23 +83,34 @@ def cluster_numbers(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def group_numbers(summary: Summary, found: GroupComparisons) -> dict[str, Any]:
-    """Return the tests of groups; effects are shares of the dispersion."""
-    names = summary.source.named_groups[0]
-    pairs = []
-    for pair in found.pairs:
-        numbers: dict[str, Any] = {"first": names[pair.first], "second": names[pair.second]}
-        numbers |= {"adjusted_pvalue": pair.pvalue, "effect": pair.effect, "effect_interval": pair.interval}
-        if pair.pairs:
-            numbers["pairs_of_items"] = [asdict(each) for each in pair.pairs]
-        pairs.append(numbers)
+def group_numbers(found: GroupComparisons) -> dict[str, Any]:
+    """Return the tests of all groups and of pairs, and in what the groups differ; effects are shares of dispersion."""
+    joint = {name: getattr(found.joint, name) for name in (*NUMBERS, "n_moment_draws", "effect_interval")}
+    differences: dict[str, Any] = {"groups": found.drawn, "pairs": [asdict(each) for each in found.items]}
+    between = found.differences
+    if found.n_groups == 2 and found.pairs[0].details is not None:
+        between = found.pairs[0].details.differences
+    if between is not None:
+        names = ("undecided", "majorities_differ", "reverses")
+        pairs = [asdict(pair) | {name: getattr(pair, name) for name in names} for pair in between.pairs]
+        differences = {"groups": between.groups, "items": [asdict(item) for item in between.items], "pairs": pairs}
     return {
-        "by": summary.source.group_name,
-        "names": list(names),
-        "pvalue": found.pvalue,
-        "n_permutations": summary.settings.n_permutations,
-        "effect": found.effect,
-        "effect_interval": found.interval,
-        "kernel": found.kernel,
-        "comparisons": pairs,
+        "kernel": str(found.joint.kernel),
+        "n_permutations": found.n_permutations,
+        "n_voters": found.sizes,
+        "all": {"n_groups": found.n_groups} | joint,
+        "comparisons": [pair_numbers(pair) for pair in found.pairs],
+        "differences": differences,
     }
+
+
+def pair_numbers(pair: Comparison) -> dict[str, Any]:
+    """Return the test of two groups and, if it is described in detail, the differences that the page shows."""
+    names = ("first", "second", *NUMBERS, "adjusted_pvalue", "effect_interval")
+    numbers: dict[str, Any] = {name: getattr(pair, name) for name in names}
+    numbers |= {"n_first": pair.n_voters[0], "n_second": pair.n_voters[1]}
+    if pair.details is not None and pair.details.differences is not None:
+        numbers["items"] = [asdict(item) for item in pair.details.differences.items]
+        numbers["pairs_of_items"] = [asdict(each) for each in pair.details.pairs]
+        numbers["first_choices"] = {"shares": pair.details.shares, "intervals": pair.details.share_intervals}
+    return numbers

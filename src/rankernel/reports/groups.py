@@ -1,28 +1,29 @@
-"""Comparison of groups of voters by the maximum mean discrepancy: all groups jointly, then in pairs."""
+"""Comparison of groups of voters, or of comparisons: tests of all groups jointly and in pairs, and what differs."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankernel._utils import FloatArray, Mask
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import printable
 from rankernel.data import Data, concat, with_counts
-from rankernel.errors import RankingError
+from rankernel.errors import NotCharacteristicWarning, RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.kernels.base import Kernel
-from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.reports.ballots import Ballots, Source, first_items, sample_voters, standings_of_rows
+from rankernel.reports.ballots import Ballots, Source, count_shares, sample_voters
 from rankernel.reports.text import join_names
 
 if TYPE_CHECKING:
+    from rankernel.comparisons import Comparisons
     from rankernel.reports.summary import Settings
+    from rankernel.stats.differences import Differences
     from rankernel.stats.groups import GroupTestResult
-    from rankernel.stats.k_sample import KSampleResult
-    from rankernel.stats.mmd import MMDResult
+    from rankernel.stats.k_sample import PairwiseResult
 
 ALPHA = 0.05  # family-wise, over all pairs of groups
 MAX_GROUPS = 100  # compared in pairs (4,950 of them); the joint test has no limit
@@ -35,8 +36,8 @@ MAX_PAIRS = 4  # pairs of items in such a description
 MAX_INTERVALS = 100  # pairs of groups whose effects get intervals; of more only those that are described in detail
 MAX_DRAWN = 7  # groups in one picture
 N_BOOTSTRAP = 999
-NORMAL_QUANTILE = 1.959963984540054  # 97.5%
 CHUNK = 2**22  # numbers drawn at once
+NUMBERS = ("statistic", "statistic_mcse", "pvalue", "moment_pvalue", "effect", "effect_mcse")
 
 
 @dataclass(frozen=True)
@@ -51,50 +52,78 @@ class PairShare:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """The comparison of two groups."""
+class Details:
+    """In what two groups differ."""
 
-    first: int  # indices of the groups
-    second: int
-    pvalue: float  # corrected for the number of pairs
-    at_bound: bool  # whether no permutation gave as large a statistic
-    effect: float  # share of the dispersion of the voters between the two groups
+    null: FloatArray  # statistics of random divisions of the voters
+    differences: Differences | None = None  # None if the difference is not significant, as are the others
+    shares: FloatArray | None = None  # (2, n_items): shares of first choices, or of approvals, in both groups
+    share_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of their differences
+
+    @property
+    def pairs(self) -> list[PairShare]:
+        """The pairs of items that contribute most to the difference, if the intervals of their changes exclude 0."""
+        return [] if self.differences is None else pair_shares(self.differences, (0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The test of two groups."""
+
+    first: str
+    second: str
+    n_voters: tuple[int, int]  # tested
+    adjusted_pvalue: float  # for the number of pairs
     statistic: float  # squared MMD
-    interval: tuple[float, float] | None = None  # 95% interval of the effect
-    null: FloatArray | None = None  # statistics of random divisions of the voters, for pairs with details
-    shift: FloatArray | None = None  # (n_items,): mean position in the first group less that in the second
-    shift_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of the shifts
-    first_shares: FloatArray | None = None  # (n_items, 2): share of first choices in both groups
-    first_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of their differences
-    pairs: tuple[PairShare, ...] = ()  # pairs of items that contribute most to the difference
+    statistic_mcse: float
+    pvalue: float
+    moment_pvalue: float
+    effect: float  # share of the dispersion of the voters between the two groups
+    effect_mcse: float
+    effect_interval: tuple[float, float] | None = None  # 95%
+    details: Details | None = None
 
     @property
     def differs(self) -> bool:
         """Whether the difference is significant."""
-        return self.pvalue <= ALPHA
+        return self.adjusted_pvalue <= ALPHA
 
 
 @dataclass(frozen=True, eq=False)
 class GroupComparisons:
     """The joint test of all groups and the comparisons of pairs."""
 
+    joint: GroupTestResult  # of two groups, their test
     n_groups: int  # in the joint test
-    pvalue: float  # of the joint test
-    effect: float
-    groups: tuple[int, ...]  # indices of the groups compared in pairs: all, or the largest
-    n_tested: tuple[int, ...]  # voters of each of these groups who were tested
+    sizes: dict[str, int]  # voters of the groups compared in pairs, tested or not
     pairs: list[Comparison]  # the most significant first
-    error: float  # standard error due to estimated kernel values, relative to the null standard deviation
-    kernel: str
     from_moments: bool = False  # whether p-values of pairs come from exact moments instead of permutations
-    drawn: tuple[int, ...] = ()  # of more than two groups: the largest ones
-    items: tuple[PairShare, ...] = ()  # pairs of items in which these differ most
-    interval: tuple[float, float] | None = None  # 95% interval of the effect
+    drawn: tuple[str, ...] = ()  # of more than two groups: the largest ones
+    items: Sequence[PairShare] = ()  # pairs of items in which these differ most
+    differences: Differences | None = None  # between all of several groups of voters, if significant
 
     @property
     def details(self) -> list[Comparison]:
         """The pairs to describe in detail."""
-        return [pair for pair in self.pairs if pair.null is not None]
+        return [pair for pair in self.pairs if pair.details is not None]
+
+    @property
+    def n_tested(self) -> int:
+        """The number of voters of the groups compared in pairs who were tested."""
+        return sum({name: n for pair in self.pairs for name, n in self.tested(pair).items()}.values())
+
+    def tested(self, pair: Comparison) -> dict[str, int]:
+        """Return the number of voters tested of each group of a pair."""
+        return {pair.first: pair.n_voters[0], pair.second: pair.n_voters[1]}
+
+    @property
+    def n_permutations(self) -> int:
+        """The number of permutations of each test."""
+        return len(self.joint.null_distribution)
+
+    def at_bound(self, pvalue: float) -> bool:
+        """Return whether an unadjusted permutation p-value is as small as possible."""
+        return pvalue <= (1 + 1e-9) / (1 + self.n_permutations)
 
 
 def groups_to_compare(source: Source, names: tuple[str, ...] | None) -> list[int]:
@@ -123,92 +152,85 @@ def compare_groups(
     max_groups: int = MAX_GROUPS,
     max_distinct: int = MAX_DISTINCT,
 ) -> GroupComparisons | None:
-    """Return the comparison of groups, or None if there are fewer than two."""
+    """Return the comparison of groups of voters, or None if there are fewer than two."""
+    from rankernel.stats.k_sample import k_sample_test
+    from rankernel.stats.mmd import mmd_test
+
     if len(groups) < 2:
         return None
-    bound = (1 + 1e-9) / (1 + settings.n_permutations)
-    if len(groups) == 2:
+    options: dict[str, Any] = {"n_permutations": settings.n_permutations, "rng": settings.rng}
+    options["method"] = settings.method
+    sizes = dict(zip(ballots.groups, ballots.by_group.sum(axis=0).tolist(), strict=True))
+
+    def tested_voters(groups: list[int]) -> dict[str, Data]:
         parts = sampled_parts([ballots.of_group(group) for group in groups], kernel, settings, max_distinct)
-        result = pair_test(parts[0], parts[1], kernel, settings)
-        pvalue = result.pvalue
-        pair = Comparison(groups[0], groups[1], pvalue, pvalue <= bound, result.effect, result.statistic)
-        pairs = [with_details(pair, ballots, result, settings)]
-        return GroupComparisons(
-            2,
-            pvalue,
-            result.effect,
-            tuple(groups),
-            sizes_of(parts),
-            pairs,
-            relative_error(result),
-            str(kernel),
-            interval=result.effect_interval,
-        )
-    voters = ballots.by_group.sum(axis=0)[groups]
-    by_size = [groups[index] for index in np.argsort(-voters, kind="stable").tolist()]
-    largest, drawn = sorted(by_size[:max_groups]), tuple(sorted(by_size[:MAX_DRAWN]))
-    joint, parts = joint_test(ballots, groups, kernel, settings, max_distinct)
-    of_pairs = joint
-    if len(largest) < len(groups):
-        of_pairs, parts = joint_test(ballots, largest, kernel, settings, max_distinct)
-    too_few = len(largest) * (len(largest) - 1) / 2 > ALPHA * (1 + settings.n_permutations)
+        return dict(zip([ballots.groups[group] for group in groups], parts, strict=True))
+
+    def joint_test(parts: dict[str, Data]) -> Any:
+        labels = np.repeat(np.array(list(parts)), [len(part) for part in parts.values()])
+        return k_sample_test(concat(parts.values()), labels, kernel, **options)
+
+    parts = tested_voters(groups)
+    if len(parts) == 2:
+        first, second = parts.values()
+        return one_comparison(mmd_test(first, second, kernel, **options), ballots, list(parts), settings)
+    joint = of_pairs = joint_test(parts)
+    by_size = sorted(parts, key=lambda name: -sizes[name])
+    if len(groups) > max_groups:
+        largest = [group for group in groups if ballots.groups[group] in by_size[:max_groups]]
+        parts = tested_voters(largest)
+        of_pairs = joint_test(parts)
+    too_few = len(parts) * (len(parts) - 1) / 2 > ALPHA * (1 + settings.n_permutations)
     tests = of_pairs.pairwise(alpha=ALPHA, n_permutations=FEW_PERMUTATIONS if too_few else settings.n_permutations)
+    pairs = comparisons_of(tests, {name: part.n_voters for name, part in parts.items()})
+    for number, pair in enumerate(pairs[:MAX_DETAILS]):
+        if pair.differs:
+            result = mmd_test(parts[pair.first], parts[pair.second], kernel, **options)
+            pairs[number] = with_details(pair, result, ballots, settings.rng)
+    drawn = tuple(name for name in joint.groups if name in by_size[:MAX_DRAWN])
+    differences = joint.differences() if joint.pvalue <= ALPHA and ballots.rankings.n_items > 1 else None
+    items = pair_shares(differences, [joint.groups.index(name) for name in drawn]) if differences else []
+    sizes, from_moments = {name: sizes[name] for name in parts}, tests.adjusted_from == "moments"
+    return GroupComparisons(joint, len(groups), sizes, pairs, from_moments, drawn, items, differences)
+
+
+def one_comparison(
+    result: GroupTestResult, ballots: Ballots, names: Sequence[str], settings: Settings
+) -> GroupComparisons:
+    """Return the comparison of two groups by one test."""
+    numbers: dict[str, Any] = {name: getattr(result, name) for name in NUMBERS}
+    pair = Comparison(names[0], names[1], (result.n_voters[0], result.n_voters[1]), result.pvalue, **numbers)
+    sizes = {name: int(ballots.by_group[:, ballots.groups.index(name)].sum()) for name in names}
+    return GroupComparisons(result, 2, sizes, [with_details(pair, result, ballots, settings.rng)])
+
+
+def comparisons_of(tests: PairwiseResult, sizes: dict[str, int]) -> list[Comparison]:
+    """Return the comparisons of all pairs of groups, the most significant first."""
     intervals = tests.effect_intervals.tolist() if len(tests) <= MAX_INTERVALS else [None] * len(tests)
-    pairs = []
+    columns = {name: getattr(tests, name if name.endswith("mcse") else f"{name}s") for name in NUMBERS}
+    found = []
     for index in tests.order():
-        a, b = int(tests.first[index]), int(tests.second[index])
-        adjusted, at_bound = float(tests.adjusted_pvalues[index]), bool(tests.pvalues[index] <= bound)
-        effect, statistic = float(tests.effects[index]), float(tests.statistics[index])
-        pair = Comparison(largest[a], largest[b], adjusted, at_bound, effect, statistic, intervals[index])
-        if pair.differs and len(pairs) < MAX_DETAILS:
-            pair = with_details(pair, ballots, pair_test(parts[a], parts[b], kernel, settings), settings)
-        pairs.append(pair)
-    found = item_pairs(joint) if joint.pvalue <= ALPHA and ballots.rankings.n_items > 1 else []
-    return GroupComparisons(
-        len(groups),
-        joint.pvalue,
-        joint.effect,
-        tuple(largest),
-        sizes_of(parts),
-        pairs,
-        relative_error(joint),
-        str(kernel),
-        tests.adjusted_from == "moments",
-        drawn,
-        tuple(pair_share([ballots.of_group(group) for group in drawn], *names) for names in found),
-        joint.effect_interval,
-    )
+        first, second = tests.first[index], tests.second[index]
+        numbers: dict[str, Any] = {name: float(column[index]) for name, column in columns.items()}
+        adjusted, both = float(tests.adjusted_pvalues[index]), (sizes[first], sizes[second])
+        found.append(Comparison(first, second, both, adjusted, **numbers, effect_interval=intervals[index]))
+    return found
 
 
-def sizes_of(parts: list[Data]) -> tuple[int, ...]:
-    """Return the number of voters of each group."""
-    return tuple(part.n_voters for part in parts)
+def pair_shares(differences: Differences, groups: Sequence[int]) -> list[PairShare]:
+    """Return the pairs of items that contribute most; of two groups, if the interval of the change excludes 0."""
+    found = []
+    for pair in differences.pairs[:MAX_PAIRS]:
+        change = pair.change_interval
+        if change is None or change[0] > 0 or change[1] < 0:
+            columns = (tuple(each[group] for group in groups) for each in (pair.shares, pair.against, pair.intervals))
+            found.append(PairShare(pair.first, pair.second, *columns))  # type: ignore[arg-type]
+    return found
 
 
 def relative_error(result: GroupTestResult) -> float:
     """Return the standard error due to estimated kernel values, relative to the null standard deviation."""
     return result.statistic_mcse / max(float(result.null_distribution.std()), 1e-300)
-
-
-def joint_test(
-    ballots: Ballots, groups: list[int], kernel: Kernel, settings: Settings, max_distinct: int
-) -> tuple[KSampleResult, list[Data]]:
-    """Return the joint test of groups, labelled by their index in the list, and the voters of each who were tested."""
-    from rankernel.stats.k_sample import k_sample_test
-
-    parts = sampled_parts([ballots.of_group(group) for group in groups], kernel, settings, max_distinct)
-    labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    n_permutations, rng, method = settings.n_permutations, settings.rng, settings.method
-    result = k_sample_test(concat(parts), labels, kernel, n_permutations=n_permutations, rng=rng, method=method)
-    return result, parts
-
-
-def pair_test(first: Data, second: Data, kernel: Kernel, settings: Settings) -> MMDResult:
-    """Return the test of two groups."""
-    from rankernel.stats.mmd import mmd_test
-
-    n_permutations, rng, method = settings.n_permutations, settings.rng, settings.method
-    return mmd_test(first, second, kernel, n_permutations=n_permutations, rng=rng, method=method)
 
 
 def sampled_parts(parts: list[Data], kernel: Kernel, settings: Settings, max_distinct: int) -> list[Data]:
@@ -231,72 +253,17 @@ def sampled_parts(parts: list[Data], kernel: Kernel, settings: Settings, max_dis
     return parts
 
 
-def with_details(pair: Comparison, ballots: Ballots, result: MMDResult, settings: Settings) -> Comparison:
-    """Return a comparison with its null distribution and, if significant, the items that differ most.
-
-    A pair of items is listed if the interval of the difference between the two shares excludes 0.
-    """
-    pair = replace(pair, interval=result.effect_interval, null=result.null_distribution)
-    if not pair.differs:
-        return pair
-    groups = [ballots.of_group(group) for group in (pair.first, pair.second)]
-    n_items = ballots.rankings.n_items
-    wanted = item_pairs(result) if n_items > 1 else []
-    values: list[FloatArray] = []
-    for group in groups:
-        strict = [prefers(group, *names).astype(np.float64) for names in wanted]
-        firsts = first_items(group) / np.maximum(first_items(group).sum(axis=1, keepdims=True), 1)
-        values.append(np.column_stack([standings_of_rows(group, ballots.approve_all_share), firsts, *strict]))
-    intervals = bootstrap_intervals(groups, values, np.random.default_rng([settings.rng, 4]))
-    first, second = (group.counts @ of_rows / group.n_voters for group, of_rows in zip(groups, values, strict=True))
-    certain = [
-        names for names, (low, high) in zip(wanted, intervals[2 * n_items :], strict=True) if low > 0 or high < 0
-    ]
-    of_firsts = slice(n_items, 2 * n_items)
-    return replace(
-        pair,
-        shift=(first - second)[:n_items],
-        shift_intervals=intervals[:n_items],
-        first_shares=np.column_stack([first[of_firsts], second[of_firsts]]),
-        first_intervals=intervals[of_firsts],
-        pairs=tuple(pair_share(groups, *names) for names in certain),
-    )
-
-
-def item_pairs(result: GroupTestResult) -> list[tuple[str, str]]:
-    """Return the pairs of items that contribute most to a difference between groups."""
-    return [(each.first, each.second) for each in result.differences().pairs[:MAX_PAIRS]]
-
-
-def prefers(group: Data, first: str, second: str) -> Mask:
-    """Return whether each row ranks one item above another."""
-    a, b = group.items.index(first), group.items.index(second)
-    if isinstance(group, Preferences):
-        return np.asarray(group.before[:, a, b])
-    return np.asarray(relations_of_ranks(group.ranks[:, [a, b]])[:, 0, 1])
-
-
-def pair_share(groups: Sequence[Data], first: str, second: str) -> PairShare:
-    """Return the shares of groups that rank one item above another, with their intervals."""
-    ahead = [int(group.counts @ prefers(group, first, second)) for group in groups]
-    behind = [int(group.counts @ prefers(group, second, first)) for group in groups]
-    sizes = [group.n_voters for group in groups]
-    shares, against = (tuple(k / n for k, n in zip(ks, sizes, strict=True)) for ks in (ahead, behind))
-    return PairShare(first, second, shares, against, tuple(map(wilson_interval, ahead, sizes)))
-
-
-def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
-    """Return the 95% interval of a proportion (Wilson 1927); SciPy's statistics are slow to import.
-
-    Examples
-    --------
-    >>> [round(end, 4) for end in wilson_interval(6, 10)]
-    [0.3127, 0.8318]
-    """
-    square = NORMAL_QUANTILE**2
-    center = (successes + square / 2) / (trials + square)
-    half = NORMAL_QUANTILE * (successes * (trials - successes) / trials + square / 4) ** 0.5 / (trials + square)
-    return max(center - half, 0.0), min(center + half, 1.0)
+def with_details(pair: Comparison, result: GroupTestResult, ballots: Ballots, seed: int) -> Comparison:
+    """Return a comparison with its null distribution and, if significant, the differences of items."""
+    details = Details(result.null_distribution)
+    if pair.differs:
+        groups = [ballots.of_group(ballots.groups.index(name)) for name in (pair.first, pair.second)]
+        values = [count_shares(group, ballots.approve_all_share) for group in groups]
+        shares = np.array([group.counts @ each / group.n_voters for group, each in zip(groups, values, strict=True)])
+        intervals = bootstrap_intervals(groups, values, np.random.default_rng([seed, 4]))
+        differences = replace(result.differences(), groups=(pair.first, pair.second))
+        details = Details(details.null, differences, shares, intervals)
+    return replace(pair, effect_interval=result.effect_interval, details=details)
 
 
 def bootstrap_intervals(groups: Sequence[Data], values: Sequence[FloatArray], rng: np.random.Generator) -> FloatArray:
@@ -312,3 +279,77 @@ def bootstrap_intervals(groups: Sequence[Data], values: Sequence[FloatArray], rn
             drawn[rows] = counts @ of_rows / n_voters
         means.append(drawn)
     return np.asarray(np.quantile(means[0] - means[1], [0.025, 0.975], axis=0).T)
+
+
+# ---------------------------------------------------------------------- groups of comparisons
+
+
+def compare_battles(source: Source, groups: list[int], settings: Settings) -> GroupComparisons | None:
+    """Return the tests of groups of comparisons with the Kendall kernel; None if there are fewer than two groups.
+
+    Comparisons are permuted within the pair of items that they compare, as groups may compare different pairs.
+    """
+    from rankernel.kernels import Kendall
+    from rankernel.stats.k_sample import k_sample_test
+
+    data, (names, codes) = source.comparisons, source.named_groups
+    assert data is not None
+    if len(groups) < 2:
+        return None
+    rows = np.flatnonzero(np.isin(codes, groups))
+    used, labels, n_permutations = data[rows], np.array(names)[codes[rows]], settings.n_permutations
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCharacteristicWarning)  # of one pair of items, win rates are what can differ
+        joint = k_sample_test(used, labels, Kendall(), n_permutations=n_permutations, rng=settings.rng)
+    tests = joint.pairwise(alpha=ALPHA)
+    sizes = {names[group]: int((codes == group).sum()) for group in groups}
+    drawn = [name for name in joint.groups if name in sorted(sizes, key=lambda name: -sizes[name])[:MAX_DRAWN]]
+    items = differing_pairs([data[np.flatnonzero(codes == names.index(name))] for name in drawn])
+    pairs = comparisons_of(tests, sizes)
+    return GroupComparisons(joint, len(groups), sizes, pairs, tests.adjusted_from == "moments", tuple(drawn), items)
+
+
+def differing_pairs(groups: list[Comparisons]) -> list[PairShare]:
+    """Return the pairs of items whose win rates differ most between groups, if significant after Bonferroni.
+
+    The test of a pair is that of equal means of 1 for a win, 0 for a loss and one half for a tie, over the groups that
+    all compared the pair.
+    """
+    from scipy.special import chdtrc
+
+    items, n_items = groups[0].items, groups[0].n_items
+    wins, ties = (np.stack([getattr(part, name) for part in groups]) for name in ("wins", "ties"))
+    games = wins + wins.transpose(0, 2, 1) + ties
+    total = games.sum(axis=0)
+    compared = np.triu((games > 0).all(axis=0), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means, overall = (wins + ties / 2) / games, (wins + ties / 2).sum(axis=0) / total
+        variances = (wins + ties / 4).sum(axis=0) / total - overall**2
+        statistics = (games * (means - overall) ** 2).sum(axis=0) / variances
+    pvalues = np.where(compared & (variances > 0), chdtrc(len(groups) - 1, np.nan_to_num(statistics)), 1.0)
+    found = []
+    for cell in np.argsort(pvalues, axis=None)[:MAX_PAIRS].tolist():
+        a, b = divmod(cell, n_items)
+        if pvalues[a, b] * compared.sum() > ALPHA:
+            break
+        if means[0, a, b] < means[1:, a, b].mean():
+            a, b = b, a
+        n, won, lost = games[:, a, b], wins[:, a, b], wins[:, b, a]
+        intervals = tuple(map(wilson_interval, won.tolist(), n.tolist()))
+        shares, against = (tuple((each / n).tolist()) for each in (won, lost))
+        found.append(PairShare(items[a], items[b], shares, against, intervals))
+    return found
+
+
+def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
+    """Return the 95% interval of a proportion (Wilson 1927); SciPy's statistics are slow to import.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in wilson_interval(6, 10)]
+    [0.3127, 0.8318]
+    """
+    square = 1.959963984540054**2  # quantile of the normal distribution at 97.5%
+    center = (successes + square / 2) / (trials + square)
+    half = (square * (successes * (trials - successes) / trials + square / 4)) ** 0.5 / (trials + square)
+    return max(center - half, 0.0), min(center + half, 1.0)

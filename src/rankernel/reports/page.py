@@ -29,10 +29,11 @@ from rankernel.preferences import Preferences
 from rankernel.reports import summary as statements
 from rankernel.reports.battles import SCORES, sizes_of_items
 from rankernel.reports.clusters import MAX_CLUSTERS, Clustering, largest_shifts, members
-from rankernel.reports.groups import Comparison, PairShare
+from rankernel.reports.groups import Comparison, PairShare, relative_error
 from rankernel.reports.summary import Summary
 from rankernel.reports.text import (
     ballot_text,
+    effect_text,
     fit_names,
     join_names,
     percent,
@@ -148,7 +149,8 @@ def environment() -> Environment:
     )
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     made.globals["draw"] = render_drawing
-    made.filters |= {"percent": percent, "round_numbers": round_numbers}
+    made.filters |= {"percent": percent, "round_numbers": round_numbers, "effect_text": effect_text}
+    made.filters["relative_error"] = relative_error
     made.filters |= {"ballot_text": ballot_text, "short_name": short_name, "short_names": short_names}
     return made
 
@@ -193,8 +195,9 @@ def drawings_of(summary: Summary) -> dict[str, Any]:
         "map": ballot_map(summary) if len(summary.view.rows) >= MIN_MAP_BALLOTS and summary.shows_voters else None,
         "contests": contests_picture(summary) if summary.ballots.rankings.n_items > 1 else None,
         "comparisons": [
-            (pair_shares(summary, (pair.first, pair.second), pair.pairs), null_histogram(summary, pair))
+            (pair_shares(summary, (pair.first, pair.second), pair.details.pairs), null_histogram(summary, pair))
             for pair in (summary.comparisons.details if summary.comparisons else [])
+            if pair.details is not None
         ],
         "groups": pair_shares(summary, summary.comparisons.drawn, summary.comparisons.items)
         if summary.comparisons
@@ -215,7 +218,7 @@ def drawings_of(summary: Summary) -> dict[str, Any]:
 
 def pictures(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG document of each picture of the page."""
-    drawings, key, groups = drawings_of(summary), cluster_key(summary), summary.ballots.groups
+    drawings, key = drawings_of(summary), cluster_key(summary)
     named = {"approvals" if summary.wording.approvals else "first choices": drawings["first_choices"]["wide"]}
     if summary.board:
         named = {"leaderboard": drawings["board"]["wide"]}
@@ -226,7 +229,7 @@ def pictures(summary: Summary) -> Iterator[tuple[str, str]]:
         named |= {f"cluster {cluster.name}": drawing for cluster, drawing in shifts}
     details = summary.comparisons.details if summary.comparisons else []
     for pair, (shares, null) in zip(details, drawings["comparisons"], strict=True):
-        names = f"{groups[pair.first]} and {groups[pair.second]}"
+        names = f"{pair.first} and {pair.second}"
         named |= {f"pairs: {names}": shares, f"null distribution: {names}": null}
     for name, drawing in named.items():
         if drawing is not None:
@@ -390,9 +393,9 @@ def cluster_shifts(summary: Summary, clustering: Clustering, number: int) -> Dra
 # ---------------------------------------------------------------------- two groups
 
 
-def pair_shares(summary: Summary, groups: Sequence[int], pairs: Sequence[PairShare]) -> Drawing | None:
+def pair_shares(summary: Summary, names: Sequence[str], pairs: Sequence[PairShare]) -> Drawing | None:
     """Return the shares of groups with a preference between pairs of items; None without such pairs."""
-    wording, names = summary.group_wording, [summary.source.named_groups[0][group] for group in groups]
+    wording = summary.group_wording
     if not pairs:
         return None
     items = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
@@ -414,7 +417,7 @@ def pair_shares(summary: Summary, groups: Sequence[int], pairs: Sequence[PairSha
 def null_histogram(summary: Summary, comparison: Comparison) -> Drawing:
     """Return the null distribution of the test of two groups with the observed statistic."""
     width, statistic, say = 260.0, comparison.statistic, summary.wording.say
-    null = comparison.null if comparison.null is not None else np.zeros(1)
+    null = comparison.details.null if comparison.details else np.zeros(1)
     low, high = min(float(null.min()), statistic, 0.0), max(float(null.max()), statistic)
     scale = (width - 20) / max(high - low, 1e-12)
     counts, edges = np.histogram(null, bins=40, range=(low, low + max(high - low, 1e-12)))

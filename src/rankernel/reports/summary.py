@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +24,15 @@ from rankernel.reports.ballots import (
     Round,
     Source,
     View,
-    approved_counts,
     count_contests,
     distinct_ballots,
     find_kemeny_ranking,
-    first_shares,
+    first_counts,
     has_preference,
     instant_runoff,
     mean_positions,
 )
-from rankernel.reports.battles import SCORES, behind, compare_battles, find_leaderboard, judges_of_half
+from rankernel.reports.battles import SCORES, behind, find_leaderboard, judges_of_half
 from rankernel.reports.clusters import (
     MIN_BALLOTS,
     MIN_VOTERS,
@@ -46,12 +45,20 @@ from rankernel.reports.clusters import (
     choose_view,
     cluster_ballots,
     embed_ballots,
-    largest_shifts,
 )
-from rankernel.reports.groups import ALPHA, N_BOOTSTRAP, Comparison, GroupComparisons, compare_groups, groups_to_compare
+from rankernel.reports.groups import (
+    ALPHA,
+    N_BOOTSTRAP,
+    Comparison,
+    GroupComparisons,
+    compare_battles,
+    compare_groups,
+    groups_to_compare,
+)
 from rankernel.reports.text import (
     Wording,
     ballot_text,
+    effect_text,
     join_names,
     percent,
     plural,
@@ -65,7 +72,7 @@ if TYPE_CHECKING:
 
 MAX_ITEMS = 3000  # above, pairs of items are not compared
 MAX_BALLOTS = 1500  # on the map and in the dendrogram
-MAX_FIRST_CHOICES = 2  # differences between two groups
+MAX_SHIFTS = 4  # items in the description of the difference between two groups
 MIN_JUDGES = 3  # on a map
 MAX_NAMES = 6  # items in a sentence
 HIGH_AGREEMENT = 0.8  # adjusted Rand index from which clusters are called nearly the same
@@ -155,7 +162,8 @@ class Summary:
     def shares(self) -> FloatArray:
         """The share of voters with each item first, or of all voters who approve of it."""
         rankings, share = self.ballots.rankings, self.ballots.approve_all_share
-        return first_shares(rankings) if share is None else approved_counts(rankings, share) / rankings.n_voters
+        voters = self.has_preference if share is None else slice(None)
+        return first_counts(rankings, share) / max(int(rankings.counts[voters].sum()), 1)
 
     @property
     def has_preference(self) -> Mask:
@@ -170,7 +178,7 @@ class Summary:
     @property
     def group_wording(self) -> Wording:
         """The nouns of tests between groups, which may be groups of comparisons."""
-        return self.wording if self.source.comparison_groups is None else replace(self.wording, voter="comparison")
+        return self.source.group_wording
 
     @property
     def labels(self) -> Indices:
@@ -555,105 +563,85 @@ def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
 
 def groups_verdict(summary: Summary, found: GroupComparisons) -> str:
     """Return whether the groups differ, jointly and in pairs."""
-    names, say = summary.source.named_groups[0], summary.group_wording.say
-    chance, sample = random_divisions(summary, found.pvalue), sample_note(summary, found)
+    say, chance, sample = summary.group_wording.say, random_divisions(summary, found), sample_note(summary, found)
     if found.n_groups == 2:
-        name = "two_differ" if found.pairs[0].differs else "two_alike"
-        return say(name, first=names[found.groups[0]], second=names[found.groups[1]], sample=sample, chance=chance)
-    n_different = sum(pair.differs for pair in found.pairs)
-    largest = say("of_the_largest", n=len(found.groups)) if len(found.groups) < found.n_groups else ""
+        pair = found.pairs[0]
+        name = "two_differ" if pair.differs else "two_alike"
+        return say(name, first=pair.first, second=pair.second, sample=sample, chance=chance)
+    n_different, differ = sum(pair.differs for pair in found.pairs), found.joint.pvalue <= ALPHA
+    largest = say("of_the_largest", n=len(found.sizes)) if len(found.sizes) < found.n_groups else ""
     fields = {"n_different": n_different, "n_pairs": len(found.pairs), "largest": largest, "sample": sample}
-    differ = found.pvalue <= ALPHA
     pairs = say("pairs_differ", **fields) if differ or n_different else ""
     return say("all_differ" if differ else "all_alike", n_groups=found.n_groups, chance=chance, pairs=pairs).rstrip()
 
 
+def random_divisions(summary: Summary, found: GroupComparisons) -> str:
+    """Return the meaning of a permutation p-value."""
+    pvalue, say = found.joint.pvalue, summary.group_wording.say
+    if found.at_bound(pvalue):
+        return say("never_as_large", n=found.n_permutations, pvalue=pvalue)
+    return say("share_as_large", share=percent(pvalue), pvalue=pvalue)
+
+
 def effect_of_groups(summary: Summary, found: GroupComparisons) -> str:
     """Return the share of the dispersion between all groups, with its interval."""
-    share = f"{100 * max(found.effect, 0.0):.1f}%"
-    if found.interval is not None and np.isfinite(found.interval).all():
-        low, high = (f"{100 * end:.1f}%" for end in found.interval)
-        share = summary.wording.say("effect_interval", effect=share, low=low, high=high)
+    share = effect_text(found.joint.effect, found.joint.effect_interval)
     return summary.group_wording.say("groups_effect", share=share)
 
 
 def sample_note(summary: Summary, found: GroupComparisons) -> str:
-    """Return the size of the sample that was tested, if not all voters were; comparisons are all tested."""
-    if summary.source.comparison_groups is not None:
-        return ""
-    total, n_tested = int(summary.ballots.by_group[:, list(found.groups)].sum()), sum(found.n_tested)
-    n_voters = summary.wording.count_voters(total)
+    """Return the size of the sample that was tested, if not all voters were."""
+    total, n_tested = sum(found.sizes.values()), found.n_tested
+    n_voters = summary.group_wording.count_voters(total)
     return "" if n_tested == total else summary.wording.say("sample_of_voters", n=n_tested, n_voters=n_voters)
-
-
-def random_divisions(summary: Summary, pvalue: float) -> str:
-    """Return the meaning of a permutation p-value."""
-    n_permutations, say = summary.settings.n_permutations, summary.group_wording.say
-    if pvalue <= (1 + 1e-9) / (1 + n_permutations):
-        return say("never_as_large", n=n_permutations, pvalue=pvalue)
-    return say("share_as_large", share=percent(pvalue), pvalue=pvalue)
 
 
 def comparison_size(summary: Summary, found: GroupComparisons, pair: Comparison) -> str:
     """Return the sizes of two groups, the p-value and the effect."""
-    wording, tested = summary.wording, dict(zip(found.groups, found.n_tested, strict=True))
-    sizes = [int(summary.ballots.by_group[:, group].sum()) for group in (pair.first, pair.second)]
-    samples = [tested[pair.first], tested[pair.second]]
+    wording, sizes = summary.group_wording, (found.sizes[pair.first], found.sizes[pair.second])
     fields: dict[str, object] = {"n_first": sizes[0], "n_second": wording.count_voters(sizes[1])}
-    if samples == sizes:
+    if pair.n_voters == sizes:
         text = wording.say("group_sizes", **fields)
     else:
-        text = wording.say("group_samples", sample_first=samples[0], sample_second=samples[1], **fields)
-    share = f"{100 * max(pair.effect, 0.0):.1f}%"
-    if pair.interval is not None:
-        low, high = (f"{100 * end:.1f}%" for end in pair.interval)
-        share = wording.say("effect_interval", effect=share, low=low, high=high)
-    pvalue = pair_pvalue(summary, found, pair)
+        text = wording.say("group_samples", sample_first=pair.n_voters[0], sample_second=pair.n_voters[1], **fields)
+    share = effect_text(pair.effect, pair.effect_interval)
     corrected = wording.say("corrected") if len(found.pairs) > 1 else ""
-    return wording.say("group_effect", sizes=text, pvalue=pvalue, corrected=corrected, share=share)
+    return wording.say("group_effect", sizes=text, pvalue=pair_pvalue(found, pair), corrected=corrected, share=share)
 
 
-def pair_pvalue(summary: Summary, found: GroupComparisons, pair: Comparison) -> str:
+def pair_pvalue(found: GroupComparisons, pair: Comparison) -> str:
     """Return the corrected p-value of two groups, with its source."""
-    text = pvalue_text(pair.pvalue, summary.settings.n_permutations, found.from_moments, pair.at_bound)
-    return summary.wording.say("pvalue_moments", pvalue=text) if found.from_moments else text
+    return pvalue_text(pair.adjusted_pvalue, found.n_permutations, found.from_moments, found.at_bound(pair.pvalue))
 
 
-def item_shifts(summary: Summary, pair: Comparison) -> list[str]:
-    """Return the items whose standing differs most between two groups, if their intervals exclude 0."""
-    if pair.shift is None or pair.shift_intervals is None:
+def group_differences(summary: Summary, pair: Comparison) -> list[str]:
+    """Return the items whose mean positions, first choices or approvals differ most, if their intervals exclude 0."""
+    wording, items, details = summary.wording, summary.ballots.rankings.items, pair.details
+    if details is None or details.differences is None or details.shares is None or details.share_intervals is None:
         return []
-    wording, names, items = summary.wording, summary.ballots.groups, summary.ballots.rankings.items
-    certain = np.where((pair.shift_intervals > 0).all(axis=1) | (pair.shift_intervals < 0).all(axis=1), pair.shift, 0.0)
-    found = []
-    for item in largest_shifts(certain, wording.min_shift, limit=4):
-        low, high = sorted(np.abs(pair.shift_intervals[item]).tolist())
-        sizes = {"shift": float(pair.shift[item]), "low": low, "high": high}
-        fields = {name: wording.shift_size(size) for name, size in sizes.items()}
-        fields["direction"] = "higher" if pair.shift[item] < 0 else "lower"
-        groups = {"first": names[pair.first], "second": names[pair.second]}
-        found.append(wording.say("item_shift", item_name=items[item], **fields, **groups))
+    groups, found = {"first": pair.first, "second": pair.second}, []
+    limit = 1 if len(items) == 2 else MAX_SHIFTS  # of two items, the second differs by as much
+    changes = {each.item: (each.change or 0.0, each.change_interval) for each in details.differences.items}
+    if not wording.approvals:
+        for item, change, low, high, direction in largest_changes(changes, limit):
+            numbers = {"shift": abs(change), "low": low, "high": high, "direction": direction}
+            found.append(wording.say("item_shift", item_name=item, **numbers, **groups))
+    first, second = details.shares
+    shares = dict(zip(items, zip(first.tolist(), second.tolist(), strict=True), strict=True))
+    intervals = (100 * details.share_intervals).tolist()
+    changes = {item: (100 * (a - b), each) for (item, (a, b)), each in zip(shares.items(), intervals, strict=True)}
+    for item, _, low, high, _ in largest_changes(changes, min(limit, MAX_SHIFTS if wording.approvals else 2)):
+        texts = dict(zip(("share_first", "share_second"), map(percent, shares[item]), strict=True))
+        found.append(wording.say("first_choice_shift", item_name=item, low=low, high=high, **texts, **groups))
     return found
 
 
-def first_choice_shifts(summary: Summary, pair: Comparison) -> list[str]:
-    """Return the items whose shares of first choices differ most between two groups, if their intervals exclude 0."""
-    if pair.first_shares is None or pair.first_intervals is None or summary.wording.approvals:
-        return []
-    names, items, found = summary.ballots.groups, summary.ballots.rankings.items, []
-    certain = (pair.first_intervals > 0).all(axis=1) | (pair.first_intervals < 0).all(axis=1)
-    differences = np.where(certain, np.abs(pair.first_shares[:, 0] - pair.first_shares[:, 1]), 0.0)
-    for item in np.argsort(-differences, kind="stable")[:MAX_FIRST_CHOICES].tolist():
-        if differences[item]:
-            low, high = sorted(100 * np.abs(pair.first_intervals[item]))
-            shares = dict(
-                zip(("share_first", "share_second"), map(percent, pair.first_shares[item].tolist()), strict=True)
-            )
-            groups = {"first": names[pair.first], "second": names[pair.second]}
-            found.append(
-                summary.wording.say("first_choice_shift", item_name=items[item], low=low, high=high, **shares, **groups)
-            )
-    return found
+def largest_changes(changes: dict[str, Any], limit: int) -> Iterator[tuple[str, float, float, float, str]]:
+    """Yield the largest changes whose intervals exclude 0, with the ends of the intervals of their sizes."""
+    certain = [(item, change, ends) for item, (change, ends) in changes.items() if ends[0] > 0 or ends[1] < 0]
+    for item, change, ends in sorted(certain, key=lambda each: -abs(each[1]))[:limit]:
+        low, high = sorted(map(abs, ends))
+        yield item, change, low, high, "higher" if change > 0 else "lower"
 
 
 def how_groups_were_tested(summary: Summary, found: GroupComparisons) -> str:
@@ -662,12 +650,11 @@ def how_groups_were_tested(summary: Summary, found: GroupComparisons) -> str:
     details = say("tests_matchups") if summary.source.comparison_groups is not None else ""
     details += say("tests_holm") if len(found.pairs) > 1 else ""
     details += say("tests_moments") if found.from_moments else ""
-    details += say("tests_sample", n=sum(found.n_tested)) if sample_note(summary, found) else ""
-    if len(found.groups) < found.n_groups:
-        details += say("tests_largest", n_groups=found.n_groups, n=len(found.groups))
+    details += say("tests_sample", n=found.n_tested) if sample_note(summary, found) else ""
+    if len(found.sizes) < found.n_groups:
+        details += say("tests_largest", n_groups=found.n_groups, n=len(found.sizes))
     if found.n_groups < n_groups and summary.settings.compare:
         details += say("tests_requested", n=found.n_groups, n_groups=n_groups)
     elif found.n_groups < n_groups:
         details += say("tests_left_out", groups=plural(n_groups - found.n_groups, "group"))
-    kernel = round_numbers(found.kernel)
-    return say("tests", n=summary.settings.n_permutations, details=details, kernel=kernel)
+    return say("tests", n=found.n_permutations, details=details, kernel=round_numbers(str(found.joint.kernel)))

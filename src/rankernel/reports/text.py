@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 import unicodedata
@@ -61,15 +62,28 @@ def pvalue_text(p: float, n_permutations: int, from_moments: bool = False, at_bo
     Examples
     --------
     >>> pvalue_text(0.001, 999), pvalue_text(0.0432, 9999), pvalue_text(0.00002, 999, from_moments=True)
-    ('p ≤ 0.001 (999 permutations)', 'p = 0.043', 'p = 2e-05')
+    ('p ≤ 0.001 (999 permutations)', 'p = 0.043', 'p = 2e-05 (Pearson type III)')
     >>> pvalue_text(0.003, 999, at_bound=True)
     'p ≤ 0.003 (999 permutations)'
     """
     if from_moments:
-        return f"p < {SMALLEST_PVALUE:g}" if p < SMALLEST_PVALUE else f"p = {p:.2g}"
+        bound = f"p < {SMALLEST_PVALUE:g}" if p < SMALLEST_PVALUE else f"p = {p:.2g}"
+        return f"{bound} (Pearson type III)"
     if at_bound if at_bound is not None else p <= (1 + 1e-9) / (1 + n_permutations):
         return f"p ≤ {p:.2g} ({plural(n_permutations, 'permutation')})"
     return f"p = {p:.2g}"
+
+
+def effect_text(effect: float, interval: Sequence[float] | None, words: str = "95% interval ") -> str:
+    """Return an effect, the share of the dispersion between groups, with its 95% interval.
+
+    Examples
+    --------
+    >>> effect_text(0.028, (0.021, 0.036)), effect_text(-0.001, None)
+    ('2.8% (95% interval 2.1% to 3.6%)', '0.0%')
+    """
+    known = interval is not None and all(map(math.isfinite, interval))
+    return f"{max(effect, 0.0):.1%}" + (" ({}{:.1%} to {:.1%})".format(words, *interval or ()) if known else "")
 
 
 def round_numbers(text: str) -> str:

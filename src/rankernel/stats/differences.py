@@ -116,7 +116,7 @@ class PairDifference:
     def undecided(self) -> tuple[float, ...]:
         """The share of each group that ranks neither item above the other."""
         shares = zip(self.shares, self.against, strict=True)
-        return tuple(max(1 - ahead - behind, 0.0) for ahead, behind in shares)
+        return tuple(max(round(1 - ahead - behind, 12), 0.0) for ahead, behind in shares)  # without rounding errors
 
     @property
     def change(self) -> float | None:
