@@ -11,6 +11,7 @@ import real_data
 from real_data import needs_data
 
 from rankernel import Rankings
+from rankernel.io.source import FileSource
 from rankernel.reports.ballots import Source, instant_runoff
 from rankernel.reports.page import render_page
 from rankernel.reports.summary import Settings, summarize
@@ -164,8 +165,8 @@ def test_tie_in_the_last_round():
 
 def test_several_seats_are_not_counted():
     rankings = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[7, 4])
-    assert "The election fills 3 seats. This page does not count seats" in text_of(rankings, n_seats=3)
-    assert "seats" not in text_of(rankings, n_seats=1)
+    assert "The election fills 3 seats. This page does not count seats" in text_of(rankings, about=FileSource(seats=3))
+    assert "seats" not in text_of(rankings, about=FileSource(seats=1))
 
 
 def test_names_with_commas_are_distinguished():

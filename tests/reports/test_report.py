@@ -684,7 +684,6 @@ def test_hostile_names_stay_text():
         groups=groups,
         noun="<i>noun</i>",
         voter="{item}{{say}}",
-        unlisted="free",
     )
     page = page_about(source, n_permutations=9, n_clusters=2)
     elements = Elements(page)

@@ -114,7 +114,8 @@ def describe(source: Source) -> dict[str, Any]:
         ],
         "unlisted": source.reading,
     }
-    description = source.description or " ".join(source.provenance)
+    read_as = [f"Read as {source.about.format}."] if source.about else []
+    description = source.description or " ".join(read_as + source.provenance)
     if description:
         facts["description"] = description
     if source.groups is not None:
@@ -176,7 +177,7 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
         raise RankingError(f"{source.origin} holds comparisons, which need no repairs; clean is for ballots")
     columns: dict[str, Any] = {"raw": raw} if chosen.name == "table" else {}
     if chosen.name == "table" and not merge:
-        columns["labels"] = source.columns
+        columns["labels"] = rankings.labels
     elif (reading.by or "label_columns" in reading.options) and not merge:
         raise UsageError(
             f"{printable(target.name)} has no columns for --by and --labels; write a .csv, or give --merge"
@@ -442,11 +443,10 @@ def labelled_rows(summary: Summary, header: list[str], cells: Any) -> tuple[list
     """
     from rankernel.data import format_rows
 
-    rankings, columns = summary.source.rankings, summary.source.columns
+    rankings, columns, about = summary.source.rankings, summary.source.rankings.labels, summary.source.about
     labels = zip(*columns.values(), strict=True) if columns else ((),) * len(rankings)
     rows = zip(labels, cells, rankings.counts.tolist(), format_rows(rankings), strict=True)
 
-    about = rankings.source  # None for a selection of the rows
     blank = dict(zip(about.blank_rows, range(len(about.blank_rows)), strict=True)) if about is not None else {}
 
     def all_rows() -> Iterator[list[Any]]:

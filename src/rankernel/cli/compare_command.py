@@ -157,7 +157,7 @@ def read_groups(
     aligned, items = align_items(sources, over)
     groups = np.repeat(names, [len(data) for data in aligned])
     title = " and ".join(dict.fromkeys(source.title for source in sources))
-    return Source(concat(aligned), title, group_name="file", groups=groups, unlisted=sources[0].unlisted), items
+    return Source(concat(aligned), title, group_name="file", groups=groups), items
 
 
 def join_battles(files: list[Path], reading: Reading) -> Source | None:
@@ -210,7 +210,7 @@ def judges_in_order(source: Source, column: str) -> list[Data]:
     groups, of_row = source.named_groups
     if len(groups) != 2:
         raise UsageError(f"--paired compares two groups, and there are {len(groups)}; select two with --only")
-    judges, rows_of_group = source.columns[column].astype(str), []
+    judges, rows_of_group = source.rankings.labels[column].astype(str), []
     for number, name in enumerate(groups):
         rows = np.flatnonzero(of_row == number)
         rows = rows[np.argsort(judges[rows], kind="stable")]

@@ -445,7 +445,6 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 MAX_NAMES = 8  # in a message
-ELECTION_WORDS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
 
 
 # ---------------------------------------------------------------------- rankings
@@ -475,30 +474,8 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
 
     columns = dict.fromkeys([*([reading.by] if reading.by else []), *reading.options.get("label_columns", []), *labels])
     data = read(file, **reading.options | ({"label_columns": list(columns)} if columns else {}))
-    about = data.source
-    sentences = [f"Read as {about.format}."]
-    if about.ignored:
-        sentences.append(f"Columns ignored: {about.ignored_text}.")
-    if about.repairs:
-        sentences.append(f"Repaired: {about.repairs}.")
-    n_cycles = getattr(data, "n_contradicting", 0)
-    if n_cycles:
-        sentences.append(f"{plural(n_cycles, 'user has', 'users have')} cyclic preferences, read as ties.")
-    title = printable(about.title or file.name)
-    return Source(
-        data,
-        title,
-        printable(file.name),
-        "",
-        printable(reading.by or ""),
-        data.labels[reading.by] if reading.by else None,
-        reading.options.get("unlisted", "free" if isinstance(data, Rankings) and not data.is_exhaustive() else "last"),
-        data.labels,
-        guess_noun(title, about.format, data.items),
-        n_approve_all=about.n_all_in_first,
-        n_seats=about.seats,
-        provenance=tuple(sentences),
-    )
+    groups = data.labels[reading.by] if reading.by else None
+    return Source.of(data, file.name, group_name=printable(reading.by or ""), groups=groups)
 
 
 def read_battles(file: Path, reading: Reading) -> Comparisons | None:
@@ -514,18 +491,9 @@ def battle_source(file: Path, reading: Reading, data: Comparisons) -> Source:
     """Return the source of the comparisons of a file, with their groups."""
     from rankernel.reports.battles import comparison_source
 
-    name = printable(file.name)
+    name, by = printable(file.name), printable(reading.by or "")
     with usage_errors():
-        return comparison_source(
-            data,
-            reading.by,
-            title=name,
-            origin=name,
-            group_name=printable(reading.by or ""),
-            noun="model" if "model" in data.source.format else "item",
-            voter="judge",
-            provenance=(f"Read as {data.source.format}.",),
-        )
+        return comparison_source(data, reading.by, title=name, origin=name, group_name=by, voter="judge")
 
 
 def bundled_example(reading: Reading, labels: tuple[str, ...]) -> Source:
@@ -559,9 +527,9 @@ def select_groups(source: Source, wanted: list[str]) -> Source:
     if source.comparison_groups is not None and source.comparisons is not None:
         chosen = {"comparisons": source.comparisons[rows], "comparison_groups": source.comparison_groups[rows]}
         return dataclasses.replace(source, **chosen)  # type: ignore[arg-type]
-    columns = {name: values[rows] for name, values in source.columns.items()}
     assert source.groups is not None
-    return dataclasses.replace(source, rankings=source.rankings[rows], groups=source.groups[rows], columns=columns)
+    about = None if source.about is None else dataclasses.replace(source.about, n_all_in_first=None, blank_rows=())
+    return dataclasses.replace(source, rankings=source.rankings[rows], groups=source.groups[rows], about=about)
 
 
 # ---------------------------------------------------------------------- two files with different items
@@ -668,18 +636,3 @@ def summarize_job(job: Job, seed: int, **settings: Any) -> Summary:
         total = n_steps(job.source, chosen)
     with progress(total, "Ballots") as step:
         return summarize(job.source, chosen, step)
-
-
-def guess_noun(title: str, file_format: str, items: Iterable[str] = ()) -> str:
-    """Return "candidate" if a file appears to be about an election, else "item".
-
-    Examples
-    --------
-    >>> guess_noun("2006 Burlington Mayoral Election", "PrefLib"), guess_noun("Sushi", "PrefLib")
-    ('candidate', 'item')
-    >>> guess_noun("APA", "PrefLib", ["Candidate 1", "Candidate 2"])
-    'candidate'
-    """
-    description = f"{title} {file_format}".casefold()
-    named = [item.casefold().startswith("candidate") for item in items]
-    return "candidate" if any(word in description for word in ELECTION_WORDS) or (named and all(named)) else "item"

@@ -119,10 +119,10 @@ def report(
     linkage: str = "ward",
     n_permutations: int = 999,
     max_ballots: int = 1500,
-    title: str = "Rankings",
+    title: str | None = None,
     group_name: str | None = None,
-    noun: str = "item",
-    voter: str = "voter",
+    noun: str | None = None,
+    voter: str | None = None,
     sample: bool | None = None,
     rng: Seed = 0,
 ) -> Report:
@@ -156,14 +156,14 @@ def report(
     max_ballots : int
         Maximum number of different ballots on the map and in the dendrogram; if there are more, as many voters are
         sampled at random.
-    title : str
-        Title of the page.
+    title : str, optional
+        Title of the page; by default that of the file that the data were read from.
     group_name : str, optional
         What the groups are, such as ``"district"``; by default the name of the column, or ``"group"``.
-    noun : str
-        What is ranked, such as ``"candidate"``.
-    voter : str
-        Who ranks, such as ``"judge"``, which is the default for comparisons.
+    noun : str, optional
+        What is ranked, such as ``"candidate"``; by default guessed from the file.
+    voter : str, optional
+        Who ranks; by default ``"voter"``, and ``"judge"`` for comparisons.
     sample : bool, optional
         Whether the voters are a sample, so that the closest contest gets an interval, or a full count. By default
         rankings of candidates are a full count, all others a sample.
@@ -195,14 +195,9 @@ def report(
     from rankernel.reports.page import pictures, render_page
     from rankernel.reports.summary import Settings, headline, summarize
 
-    battles = data if isinstance(data, Comparisons) else None
-    rankings, labels, column = None, None, groups if isinstance(groups, str) else "group"
-    if battles is None:
-        rankings = as_data(data, name="data")
-        labels, column = group_labels(rankings, groups)
-    group_name = column if group_name is None else group_name
     for name, text in (("title", title), ("group_name", group_name), ("noun", noun), ("voter", voter)):
-        check_text(name, text)
+        if text is not None:
+            check_text(name, text)
     target = None if path is None else check_path("path", path)
     if target is not None and target.suffix.lower() not in SUFFIXES:
         raise RankingError(f"path {printable(target.name)} does not end in .html; a report is an HTML page")
@@ -217,15 +212,17 @@ def report(
         rng=as_seed(rng),
         **chosen,
     )
-    fields: dict[str, Any] = {"title": title, "noun": noun, "group_name": "" if groups is None else group_name}
-    fields["sample"] = None if sample is None else check_flag("sample", sample)
-    if battles is not None:
-        source = comparison_source(battles, groups, voter="judge" if voter == "voter" else voter, **fields)
+    fields: dict[str, Any] = {"sample": None if sample is None else check_flag("sample", sample)}
+    if isinstance(data, Comparisons):
+        column = groups if isinstance(groups, str) else "group"
+        named = {name: text for name, text in (("title", title), ("noun", noun)) if text is not None}
+        fields |= named | {"voter": voter or "judge", "group_name": "" if groups is None else group_name or column}
+        source = comparison_source(data, groups, **fields)
     else:
-        assert rankings is not None
-        about = rankings.source
-        fields |= {"n_approve_all": about.n_all_in_first, "n_seats": about.seats} if about else {}
-        source = Source(rankings, groups=labels, voter=voter, **fields)
+        rankings = as_data(data, name="data")
+        labels, column = group_labels(rankings, groups)
+        fields |= {"voter": voter or "voter", "group_name": "" if groups is None else group_name or column}
+        source = Source.of(rankings, title=title, noun=noun, groups=labels, **fields)
     summary = summarize(source, settings)
     drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}
     made = Report(headline(summary), render_page(summary), drawn, findings_of(summary))

@@ -6,8 +6,9 @@ undecided between the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,13 @@ from rankernel._utils.checks import printable
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, group_codes, pairwise_wins, rename_items, with_counts
 from rankernel.errors import RankingError
+from rankernel.io.source import FileSource
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings
-from rankernel.reports.text import Wording
+from rankernel.reports.text import Wording, plural
 
 UNNAMED = "(none)"  # shown for a group whose name is empty
+ELECTION_WORDS = ("election", "mayor", "council", "ward", "precinct", "senate", "leader", "supervisor", "blt", "seats")
 DOMINANT_SHARE = 0.6  # of the voters of a ballot, to colour it by their group
 MAX_EXACT_CYCLE = 16  # items of a majority cycle up to which the Kemeny ranking is proven optimal
 N_STARTS = 3  # of the local search for longer cycles
@@ -38,16 +41,20 @@ class Source:
     description: str = ""
     group_name: str = ""  # what the groups are, such as "district"; empty without groups
     groups: NDArray[np.str_] | None = None  # group of each row
-    unlisted: str = "last"  # how unlisted items were read
-    columns: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # other columns, such as identifiers
     noun: str = "item"  # what is ranked
     voter: str = "voter"  # who ranks
-    n_approve_all: int | None = None  # of approval ballots: number of voters who approve of all items, if known
-    n_seats: int | None = None  # of an election, if known
-    provenance: tuple[str, ...] = ()  # how a file was read: its format, then columns ignored and repairs, as sentences
     sample: bool | None = None  # whether the voters are a sample; by default unless candidates are ranked
+    about: FileSource | None = None  # what the file states besides the rankings
     comparisons: Comparisons | None = None  # of which the rankings are those of the judges
     comparison_groups: NDArray[np.str_] | None = None  # group of each comparison, if judges are in several groups
+
+    @classmethod
+    def of(cls, data: Data, origin: str = "", title: str | None = None, noun: str | None = None, **more: Any) -> Source:
+        """Return rankings with what is known of their file; title and noun are those of the file by default."""
+        about = data.source
+        stated = printable(title or (about.title if about else "") or origin or cls.title)
+        noun = noun or guess_noun(stated, about, data.items, more.get("group_name", ""))
+        return cls(data, stated, printable(origin), noun=printable(noun), about=about, **more)
 
     def __post_init__(self) -> None:
         if not len(self.rankings):
@@ -82,14 +89,41 @@ class Source:
 
     @property
     def reading(self) -> str:
-        """How unlisted items were read, as a sentence fragment."""
+        """How the file was read, as a sentence fragment."""
         if self.comparisons is not None and not isinstance(self.rankings, Preferences):
             return self.wording.say("reading_judges" if len(self.rankings) > 1 else "reading_battles")
         if isinstance(self.rankings, Preferences):
             return self.wording.say("reading_pairs")
         if self.rankings.is_full():
             return self.wording.say("reading_full")
-        return self.wording.say("reading_free" if self.unlisted == "free" else "reading_last")
+        return self.wording.say("reading_last" if self.rankings.is_exhaustive() else "reading_free")
+
+    @property
+    def provenance(self) -> list[str]:
+        """The columns of the file that were ignored and the repairs, as sentences."""
+        ignored, repairs = (self.about.ignored_text, self.about.repairs) if self.about else ("", None)
+        n_cycles = 0 if self.comparisons else getattr(self.rankings, "n_contradicting", 0)
+        cycles = f"{plural(n_cycles, 'user has', 'users have')} cyclic preferences, read as ties."
+        found = [f"Columns ignored: {ignored}."] * bool(ignored) + [f"Repaired: {repairs}."] * bool(repairs)
+        return found + [cycles] * bool(n_cycles)
+
+
+def guess_noun(title: str, about: FileSource | None, items: tuple[str, ...], column: str = "") -> str:
+    """Return "candidate" if a file appears to be about an election, else "item".
+
+    Examples
+    --------
+    >>> guess_noun("2006 Burlington Mayoral Election", None, ()), guess_noun("Sushi", None, ("toro",))
+    ('candidate', 'item')
+    >>> guess_noun("APA", None, ("Candidate 1", "Candidate 2")), guess_noun("votes.csv", None, (), "precinct")
+    ('candidate', 'candidate')
+    """
+    file_format = about.format if about else ""
+    if about and about.title and "cast vote record" in file_format:  # of a contest; other tables state no title
+        return "candidate"
+    words = f"{title} {file_format} {column}".casefold()
+    named = [item.casefold().startswith("candidate") for item in items]
+    return "candidate" if any(word in words for word in ELECTION_WORDS) or (named and all(named)) else "item"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +165,8 @@ def distinct_ballots(source: Source) -> Ballots:
     share = None
     if source.wording.approvals:
         n_without = int(rankings.counts[~has_preference(rankings)].sum())
-        share = min((source.n_approve_all or 0) / max(n_without, 1), 1.0)
+        n_all = (source.about.n_all_in_first if source.about else None) or 0
+        share = min(n_all / max(n_without, 1), 1.0)
     return Ballots(distinct, names, by_group, share)
 
 

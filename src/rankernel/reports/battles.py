@@ -28,6 +28,8 @@ def comparison_source(data: Comparisons, by: Any = None, **fields: Any) -> Sourc
     otherwise groups of comparisons.
     """
     rankings = rankings_of_judges(data)
+    noun = "model" if data.source and "model" in data.source.format else "item"
+    fields = {"noun": noun, "about": data.source} | fields
     if by is None:
         return Source(rankings, comparisons=data, **fields)
     names, codes = data.groups(by)

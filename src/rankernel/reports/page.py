@@ -60,6 +60,7 @@ LIMITS = {
     "consensus": 8,  # items of a cluster
     "contests": 20,  # items
     "gram": 360,  # rows
+    "open": 10,  # rows of a table of pairs of groups that is shown at once
     "rows": 100,  # of a table; further rows are only in its CSV file
 }
 BAR_HEIGHT, BAR_TEXT = 26.0, 14.0

@@ -65,6 +65,7 @@ from rankernel.reports.text import (
     pvalue_text,
     round_numbers,
     short_name,
+    signed,
 )
 
 if TYPE_CHECKING:
@@ -346,7 +347,8 @@ def contest(summary: Summary, first: int, second: int) -> str:
     shares = np.array([contests.ahead[first, second], contests.ahead[second, first], undecided]) / n_voters
     drawn = np.random.default_rng([summary.settings.rng, 5]).multinomial(n_voters, shares, size=N_BOOTSTRAP)
     low, high = (100 * np.quantile(drawn[:, 0] - drawn[:, 1], [0.025, 0.975]) / n_voters).tolist()
-    return say("contest_interval", contest=text, low=low, high=high)
+    name = "contest_open" if low <= 0 <= high else "contest_interval"
+    return say(name, contest=text, low=signed(low, 1), high=signed(high, 1))
 
 
 def contest_fields(summary: Summary, first: int, second: int) -> dict[str, str]:
@@ -382,9 +384,9 @@ def items_with_share(summary: Summary, chosen: Mask) -> str:
 
 
 def kemeny_ranking(summary: Summary) -> str:
-    """Return the Kemeny ranking, its disagreement and the second-best ranking; empty without preferences."""
+    """Return the Kemeny ranking, its disagreement and the second-best ranking; empty for two items."""
     kemeny, say = summary.kemeny, summary.wording.say
-    if kemeny.second_order is None or not summary.contests.ahead.any():
+    if kemeny.second_order is None or len(kemeny.order) == 2 or not summary.contests.ahead.any():
         return ""
     change = change_of_order(summary, kemeny.second_order)
     more = plural(kemeny.excess, "more preference")
@@ -467,7 +469,7 @@ def voters_without_preference(summary: Summary) -> str:
         share = {"n_voters": wording.count_voters(n_voters), "share": percent(n_voters / rankings.n_voters)}
         return wording.say(name, voters_share=wording.say("voters_share", **share)) if n_voters else ""
 
-    n_all = summary.source.n_approve_all
+    n_all = summary.source.about.n_all_in_first if summary.source.about else None
     if n_all is None or not wording.approvals:
         return sentence("no_preference", number)
     return sentence("approve_none", number - n_all) + sentence("approve_all", n_all)
@@ -503,7 +505,7 @@ def no_clusters(summary: Summary) -> str:
             return wording.say("too_few_voters", minimum=MIN_VOTERS, n_voters=f"{n_voters:,}")
         return wording.say("too_few_ballots", minimum=MIN_BALLOTS, n_ballots=f"{n_ballots:,}")
     if evidence.agreement:
-        text = wording.say("unstable", agreement=max(evidence.agreement))
+        text = wording.say("unstable", agreement=signed(max(evidence.agreement), 2))
     else:
         text = wording.say("no_clusters", **step_fields(summary, evidence, 2))
     return text + uncertain_number(summary, evidence)
@@ -554,7 +556,8 @@ def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
     wording = summary.wording
     text = ballot_text(cluster.ballot, limit=5, length=24, approvals=wording.approvals)
     if text == "no preference":
-        text = wording.say("most_common_none" if summary.source.n_approve_all == 0 else "most_common_empty")
+        n_all = summary.source.about.n_all_in_first if summary.source.about else None
+        text = wording.say("most_common_none" if n_all == 0 else "most_common_empty")
     return wording.say("most_common", text=text, n_voters=wording.count_voters(int(cluster.ballot.counts[0])))
 
 

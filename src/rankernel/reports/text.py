@@ -40,6 +40,17 @@ def percent(share: float) -> str:
     return ">99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
+def signed(number: float, digits: int) -> str:
+    """Return a number with a minus sign instead of a hyphen.
+
+    Examples
+    --------
+    >>> signed(-1.25, 1), signed(3, 0)
+    ('−1.2', '3')
+    """
+    return f"{number:.{digits}f}".replace("-", "−")
+
+
 def plural(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun.
 
