@@ -17,6 +17,7 @@ import numpy as np
 
 from rankernel import IndefiniteKernelWarning, Kernel, MonteCarlo, RankingError, Rankings, __version__, load_sushi
 from rankernel._utils import FloatArray, IntArray
+from rankernel.completions import draw
 from rankernel.datasets import mallows, mixture, uniform
 from rankernel.io.public_data import check_sushi, sushi_folder
 from reproduction.results import Result, Table, write_text
@@ -130,12 +131,12 @@ ROWS = (FULL, IID, ANTITHETIC, EXACT)
 DRAWN = (IID, ANTITHETIC)
 
 
-def method_of(row: str, n_draws: int, seed: int, distinct_rows: bool = False) -> Any:
+def method_of(row: str, n_draws: int, seed: int) -> Any:
     """Return the method of a row of a table; the estimators are those of the paper."""
     if row not in DRAWN:
         return "exact"
     coupling = "iid" if row == IID else "antithetic"
-    return MonteCarlo(n_draws, coupling, control_variates=0, rng=seed, distinct_rows=distinct_rows)
+    return MonteCarlo(n_draws, coupling, control_variates=0, rng=seed)
 
 
 def gram_by(row: str, kernel: Kernel, full: Rankings, k: int, n_draws: int, seed: int) -> FloatArray:
@@ -148,7 +149,13 @@ def gram_by(row: str, kernel: Kernel, full: Rankings, k: int, n_draws: int, seed
         warnings.simplefilter("ignore", IndefiniteKernelWarning)
         if row == FULL:
             return kernel.gram(full)
-        return kernel.gram(full.top(k), method=method_of(row, n_draws, seed, distinct_rows=True))
+        method, n = method_of(row, n_draws, seed), len(full)
+        if row not in DRAWN:
+            return kernel.gram(full.top(k), method=method)
+        drawn = draw(full.top(k), n_draws, coupling=method.coupling, rng=seed, rows=np.arange(n)).ranks.astype(np.int32)
+        values = (kernel.matrix(own, drawn.reshape(n * n_draws, -1)).mean(axis=0) for own in drawn)
+        gram = np.array([each.reshape(n, n_draws).mean(axis=1) for each in values])
+        return np.asarray(gram + gram.T) / 2
 
 
 # ---------------------------------------------------------------------- experiments

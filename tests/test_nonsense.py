@@ -192,7 +192,6 @@ CALLS = {
             "control_variates": 0,
             "completions": rk.Uniform(),
             "rng": 0,
-            "distinct_rows": False,
             "diagonal": "unbiased",
             "replicates": 2,
         },

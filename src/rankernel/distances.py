@@ -330,7 +330,6 @@ hamming = Distance(
     metric=True,
     negative_type=True,
     left_invariant=True,
-    coupling="latin",
     form=scaled_form("positions", 0.5),
     mean=lambda n: n - 1.0,
     fill=fill_rankwise("HAMMING"),

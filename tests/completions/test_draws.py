@@ -151,7 +151,7 @@ def test_draws_record(ballots):
     assert isinstance(draws, Draws)
     assert (draws.ranks.shape, draws.ranks.dtype, draws.n_draws) == ((40, 10, 6), np.int16, 10)
     assert (draws.weights, draws.block, draws.effective_size.tolist()) == (None, 10, [10.0] * 40)
-    blocks = {"iid": 1, "antithetic": 2, "orthogonal": 10, "latin": 6}
+    blocks = {"iid": 1, "antithetic": 2, "orthogonal": 10}
     assert {name: draw(ballots, 10, coupling=name).block for name in blocks} == blocks
 
 

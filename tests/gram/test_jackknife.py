@@ -80,7 +80,7 @@ class Oracle:
         return h.mean() / math.sqrt(norms[0] * norms[1]), jackknife(left) + jackknife(right)
 
 
-CASES = [("iid", 6, 1), ("antithetic", 8, 2), ("antithetic", 9, 2), ("latin", 15, 5)]
+CASES = [("iid", 6, 1), ("antithetic", 8, 2), ("antithetic", 9, 2), ("orthogonal", 24, 8)]
 
 
 @few_draws_allowed
@@ -154,7 +154,6 @@ def test_single_blocks_use_replicates():
         ("iid", 0, 24),
         ("antithetic", 0, 24),
         ("antithetic", 2, 64),
-        ("latin", 0, 60),
         ("orthogonal", 0, 64),
         ("iid", 0, 8),
         ("antithetic", 0, 8),
@@ -212,17 +211,6 @@ def test_incomplete_last_block():
     true = np.sqrt(np.mean([(run.value[0, 1] - kernel.gram(rows)[0, 1]) ** 2 for run in runs]))
     assert true > 0.004
     assert 0.7 < np.sqrt(np.mean([run.stderr[0, 1] ** 2 for run in runs])) / true < 1.3
-
-
-def test_independent_rows_and_columns():
-    one, kernel = Rankings([(0, 1, 1, 1)]), rk.Mallows(0.8)
-    method = [MonteCarlo(8, "iid", 0, rng=seed, distinct_rows=True) for seed in range(100)]
-    runs = [kernel.estimate(one, one[:], method=each) for each in method]
-    values = np.array([run.value[0, 0] for run in runs])
-    assert abs(values.mean() - kernel.gram(one)[0, 0]) < 5 * values.std(ddof=1) / 10
-    assert (
-        0.85 < np.sqrt(np.mean([run.stderr[0, 0] ** 2 for run in runs])) / values.std() < 2.0
-    )  # conservative by up to sqrt(2)
 
 
 def test_self_normalised_weights():

@@ -29,7 +29,6 @@ KERNELS = [
     pytest.param(rk.Exponential("hamming", 0.4), "exact", id="exp hamming"),
     pytest.param(rk.Mallows(0.3), rk.MonteCarlo(12), id="draws"),
     pytest.param(rk.Exponential("footrule", 0.1), rk.MonteCarlo(6, control_variates=0), id="draws alone"),
-    pytest.param(rk.Mallows(0.3), rk.MonteCarlo(6, distinct_rows=True), id="draws of each row"),
 ]
 
 

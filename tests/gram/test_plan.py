@@ -516,7 +516,6 @@ PLANS = {
     "coded": lambda: rk.Exponential("hamming", 0.3).plan(rk.concat([LISTS, LISTS[:4]])),
     "enumeration": lambda: PRODUCT.plan(NEW[:4]),
     "draws": lambda: rk.Exponential("footrule", 0.05).plan(REPEATED, method=rk.MonteCarlo(8)),
-    "draws of each row": lambda: rk.Mallows(0.1).plan(REPEATED, method=rk.MonteCarlo(8, distinct_rows=True)),
     "rectangle": lambda: rk.Mallows(0.1).plan(REPEATED, LISTS[:5]),
     "new rows": lambda: rk.Mallows("median").plan(LISTS).against(REPEATED),
     "exact and estimated": lambda: PRODUCT.plan(TRAIN).against(NEW),
@@ -599,8 +598,6 @@ def test_invalid_new_rows():
         plan.against([[0, 1, 2]])
     with pytest.raises(rk.RankingError, match="items"):
         plan.against(rk.Rankings(LISTS.ranks, items=[*LISTS.items[1:], "other"]))
-    with pytest.raises(ValueError, match="distinct_rows"):
-        rk.Mallows(0.1).plan(LISTS, method=rk.MonteCarlo(4, distinct_rows=True)).against(LISTS)
     assert plan.against(LISTS.ranks).gram().shape == (14, 14)
 
 

@@ -31,7 +31,7 @@ def ballots(n_rankings, n_items, seed, cut=None, unlisted="last"):
     return rk.Rankings(cut.ranks, counts=rng.integers(1, 4, n_rankings))
 
 
-METHODS = ["auto", rk.MonteCarlo(6, rng=3), rk.MonteCarlo(6, rng=3, distinct_rows=True)]
+METHODS = ["auto", rk.MonteCarlo(6, rng=3)]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)

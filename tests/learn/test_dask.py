@@ -48,7 +48,6 @@ CALLS = [
     pytest.param(
         rk.Exponential("footrule", 0.05), FREE, X[:200], rk.MonteCarlo(8, control_variates=0), id="draws of free items"
     ),
-    pytest.param(rk.Mallows(0.2), REPEATED[-300:], None, rk.MonteCarlo(8, distinct_rows=True), id="draws of each row"),
     pytest.param(rk.Mallows(0.2) * rk.Kendall(), X, None, "auto", id="product"),
     pytest.param(
         rk.Mallows(0.3),

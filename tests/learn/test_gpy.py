@@ -100,12 +100,6 @@ def test_rankings_without_exact_values_are_estimated():
     np.testing.assert_array_equal(kern.K(train), exact)  # unchanged
 
 
-def test_draws_must_not_depend_on_the_row():
-    kern = make(method=rk.MonteCarlo(4, distinct_rows=True))
-    with pytest.raises(ValueError, match="distinct_rows"):
-        kern.K(TOP)
-
-
 def test_median_is_resolved_by_data():
     assert gpy.RankingKern(N_ITEMS, "mallows", data=FULL).nu.item() == rk.Mallows("median").resolve(FULL).nu
     with pytest.raises(ValueError, match="data="):

@@ -257,7 +257,6 @@ def test_clone_pickle_and_parameters():
     [
         ({"n_components": 0}, "n_components=0"),
         ({"tol": 1.5}, "tol=1.5"),
-        ({"method": rk.MonteCarlo(distinct_rows=True)}, "distinct_rows=False"),
         ({"method": "fast"}, "method='fast'"),
     ],
 )

@@ -274,11 +274,6 @@ def test_callable_kernel_needs_numeric_parameters():
     np.testing.assert_array_equal(resolved(X), rk.Mallows("median").gram(X))
 
 
-def test_draws_must_not_depend_on_the_row():
-    with pytest.raises(ValueError, match="distinct_rows=False"):
-        SklearnKernel(rk.Mallows(0.1), method=rk.MonteCarlo(4, distinct_rows=True))(X)
-
-
 # ---------------------------------------------------------------------- bandwidth selection
 
 

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from math import gcd
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -348,16 +347,10 @@ def draw_each(
     return full, weights if weighted else None
 
 
-def relation_streams(
-    packed: NDArray[np.uint8], seed: int, purpose: str, rows: NDArray[np.integer] | None = None
-) -> Streams:
-    """Return one stream per partial order; with row numbers ``rows``, equal orders have independent streams."""
-    numbers = np.full(len(packed), NO_ROW, dtype=np.uint64) if rows is None else np.asarray(rows, dtype=np.uint64)
-    key = int(stream_key(seed, purpose)).to_bytes(8, "little")
-    digests = [
-        blake2b(relation.tobytes() + int(number).to_bytes(8, "little"), digest_size=8, key=key).digest()
-        for relation, number in zip(packed, numbers, strict=True)
-    ]
+def relation_streams(packed: NDArray[np.uint8], seed: int) -> Streams:
+    """Return one stream per partial order, which depends on its relation."""
+    key, no_row = int(stream_key(seed, PURPOSE)).to_bytes(8, "little"), int(NO_ROW).to_bytes(8, "little")
+    digests = (blake2b(relation.tobytes() + no_row, digest_size=8, key=key).digest() for relation in packed)
     return np.array([int.from_bytes(digest, "little") for digest in digests], dtype=np.uint64)
 
 
@@ -643,66 +636,6 @@ def orthogonal_keys(
                 keys[layer, row, d, members[start + j]] = sign * basis[new, j]
 
 
-@dataclass(frozen=True)
-class Latin(KeyCoupling):
-    """Cyclic shifts of a random order.
-
-    In a complete block each free item, and each item of a ranking with one bucket, takes every position once. Made for
-    the Hamming distance, which compares positions item by item.
-    """
-
-    name = "latin"
-
-    def block_size(self, n_items: int, n_draws: int) -> int:
-        """Return the number of items."""
-        return max(1, n_items)
-
-    def fill_keys(self, parts: Parts, streams: Streams, first: int, block: int, keys: FloatArray) -> None:
-        """Fill with cyclic shifts."""
-        steps = np.ones(keys.shape[3] + 1, dtype=np.int64)
-        for size in np.unique(parts.table[:, SIZE]).tolist():
-            steps[size] = golden_step(size)
-        latin_keys(parts.table, parts.members, streams, first, block, steps, keys)
-
-
-@compiled_strictly
-def latin_keys(
-    table: IntArray, members: Indices, streams: Streams, first: int, block: int, steps: IntArray, keys: FloatArray
-) -> None:
-    """Fill with cyclic shifts of a random order, all shifts before any is repeated."""
-    state = np.empty(4, dtype=np.uint64)
-    numbers, base = np.empty(keys.shape[3]), np.empty(keys.shape[3], dtype=np.int64)
-    for p in range(len(table)):
-        layer, row, start, size = table[p, LAYER], table[p, ROW], table[p, START], table[p, SIZE]
-        for d in range(keys.shape[2]):
-            if d % block == 0:
-                seed_state(state, substream(substream(streams[row], first + d // block), table[p, NUMBER]))
-            number = d % block % size
-            if number == 0:
-                for j in range(size):
-                    numbers[j] = uniform(state)
-                for j in range(size):
-                    before = np.int64(0)
-                    for i in range(j):
-                        before += numbers[i] <= numbers[j]
-                    for i in range(j + 1, size):
-                        before += numbers[i] < numbers[j]
-                    base[before] = j
-            shift = number * steps[size] % size
-            for j in range(size):
-                keys[layer, row, d, members[start + j]] = (base[j] + shift) % size
-
-
-def golden_step(size: int) -> int:
-    """Return the number coprime to ``size`` nearest to its golden section: the first few shifts are far apart."""
-    middle = round(0.6180339887498949 * size)
-    for distance in range(size):
-        for step in (middle - distance, middle + distance):
-            if 0 < step <= size and gcd(step, size) == 1:
-                return step
-    return 1
-
-
 # ---------------------------------------------------------------------- herding
 
 
@@ -745,9 +678,8 @@ class Herding(Coupling):
 # ---------------------------------------------------------------------- registry
 
 #: The couplings by name.
-COUPLINGS: dict[str, type[Coupling]] = {
-    coupling.name: coupling for coupling in (Iid, Antithetic, Orthogonal, Latin, Herding)
-}
+COUPLING_TYPES: tuple[type[Coupling], ...] = (Iid, Antithetic, Orthogonal, Herding)
+COUPLINGS = {coupling.name: coupling for coupling in COUPLING_TYPES}
 
 
 def coupling_named(name: str, kernel: FullKernel | None = None) -> Coupling:

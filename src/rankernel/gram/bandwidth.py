@@ -9,12 +9,12 @@ import numpy as np
 
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_instance
-from rankernel.completions.draws import Uniform, draw
+from rankernel.completions.draws import Antithetic, Uniform
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.features import expected_distances
-from rankernel.gram.rows import PartialOrders, Rows, as_rows
+from rankernel.gram.rows import PartialOrders, Rows, as_rows, draw_rows
 from rankernel.kernels.base import Kernel
 
 MAX_RANKINGS = 1000  # distinct rankings of which all pairs are compared
@@ -121,9 +121,9 @@ def sampled_distances(distance: Distance, X: Rows) -> FloatArray:
 
 def completions_of(X: Rows, n_draws: int) -> RankArray:
     """Return completions of each ranking: shape (n_rankings, n_draws, n_items)."""
-    if isinstance(X, PartialOrders):
-        return X.draw(n_draws, Uniform())[0].astype(np.int32)
-    return X.ranks[:, None] if n_draws == 1 else draw(X, n_draws, coupling="antithetic").ranks.astype(np.int32)
+    if n_draws == 1:
+        return X.ranks[:, None]
+    return draw_rows(X, n_draws, Uniform(), coupling=Antithetic())[0].astype(np.int32)
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:

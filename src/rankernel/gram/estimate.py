@@ -20,7 +20,7 @@ from rankernel.errors import (
     SamplingWarning,
     warn,
 )
-from rankernel.gram.evaluator import Block, BlockEstimate, block_slices, fill_gram, single_entries, slices
+from rankernel.gram.evaluator import Block, BlockEstimate, Part, block_slices, fill_gram, single_entries, slices
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.methods import Auto, Exact, Method, Mixed, MonteCarlo
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, pooled
@@ -117,7 +117,7 @@ def fill_output(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs:
     check_output(out, plan.shape)
     if isinstance(out, np.ndarray):
         matrix = out.view(np.ndarray)  # also of a memory map
-        fill_gram(matrix, plan._evaluator, plan.kernel, plan._rows, plan._columns, plan.symmetric, n_jobs)
+        fill_gram(matrix, plan._evaluator, plan.kernel, (plan._rows, plan._columns), plan.symmetric, n_jobs)
     else:
         fill_chunked(out, plan, n_jobs)
     if normalize:
@@ -174,7 +174,7 @@ def norms_of(plan: Plan) -> tuple[Norms, Norms]:
     """Return the squared norms of all rows and columns, exact where entries are exact and this is possible."""
     left = side_norms(plan, 0)
     right = left if plan.symmetric else side_norms(plan, 1)
-    return left if plan._rows is None else left[plan._rows], right if plan._columns is None else right[plan._columns]
+    return left[plan._rows], right[plan._columns]
 
 
 def side_norms(plan: Plan, side: int) -> Norms:
@@ -213,12 +213,8 @@ def warn_if_norms_estimated(plan: Plan, sides: tuple[Norms, Norms]) -> None:
 
 def ranking_numbers(plan: Plan) -> tuple[Indices, Indices]:
     """Return a number for each row and each column, equal for equal rankings that share their draws."""
-    independent = isinstance(plan.method, MonteCarlo) and plan.method.distinct_rows
-    _, rows, columns, _ = pooled(plan._X, plan._Y, independent)
-    return (
-        rows if plan._rows is None else rows[plan._rows],
-        columns if plan._columns is None else columns[plan._columns],
-    )
+    _, rows, columns = pooled(plan._X, plan._Y)
+    return rows[plan._rows], columns[plan._columns]
 
 
 # ---------------------------------------------------------------------- standard errors
@@ -231,7 +227,7 @@ def estimate(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_j
         raise ArgumentValueError("gradient", True, "False with normalize=True")
     if tol is not None:
         check_number("tol", tol, 0, above=True)
-    repeated = plan._rows is not None or plan._columns is not None
+    repeated = plan._distinct is not plan
     n_matrices = (3 + 2 * len(plan.kernel.params) * gradient) * (1 + repeated)
     check_memory(plan.shape, np.float64, n_matrices=n_matrices)
     while True:
@@ -366,10 +362,8 @@ def gram_products(plan: Plan, weights: FloatArray, n_jobs: int | None) -> tuple[
     return rows, columns, np.concatenate(diagonals)
 
 
-def sum_by_index(weights: FloatArray, index: Indices | None, length: int) -> FloatArray:
+def sum_by_index(weights: FloatArray, index: Part, length: int) -> FloatArray:
     """Return the weights of distinct rankings: those of equal rows added."""
-    if index is None:
-        return weights
     out = np.zeros((length, *weights.shape[1:]))
-    np.add.at(out, index, weights)
+    np.add.at(out, np.arange(length)[index], weights)
     return out

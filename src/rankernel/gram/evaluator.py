@@ -558,68 +558,60 @@ def fill_gram(
     out: NDArray[Any],
     evaluator: Evaluator,
     kernel: Kernel,
-    rows: Indices | None,
-    columns: Indices | None,
+    index: Block,
     symmetric: bool,
     n_jobs: int | None,
 ) -> None:
-    """Fill the Gram matrix of all rows, given the index of the distinct ranking of each (None: all are distinct).
+    """Fill the Gram matrix of all rows and columns, given the index of the distinct ranking of each.
 
     Entries that are cheap to compute are computed again for equal rows. Otherwise each pair of distinct rankings is
     computed once, at its first position in the matrix, and copied from there: no second matrix is needed.
     """
+    rows, columns = index
     side = evaluator.block_side if evaluator.direct else evaluator.side_for(*out.shape)
     if evaluator.direct:
 
         def write(block: Slices) -> None:
             top, left = block
-            chosen: Block = top if rows is None else rows[top], left if columns is None else columns[left]
+            chosen: Block = (
+                top if isinstance(rows, slice) else rows[top],
+                left if isinstance(columns, slice) else columns[left],
+            )
             mirror = out[left, top] if symmetric and top != left else None
             evaluator.write(kernel, chosen, out[top, left], mirror, symmetric and top == left)
 
         run_blocks(write, out.shape, side, symmetric, n_jobs, quick=True)
-    elif rows is None and columns is None:
+    elif isinstance(rows, slice) and isinstance(columns, slice):
         fill([out], lambda block: evaluator.values([kernel], block), side, symmetric, n_jobs, evaluator.quick)
     else:
-        first_row = first_indices(rows, out.shape[0])
-        first_column = first_row if symmetric else first_indices(columns, out.shape[1])
+        first = [
+            np.arange(length) if isinstance(part, slice) else np.unique(part, return_index=True)[1]
+            for part, length in zip(index, out.shape, strict=True)
+        ]
 
         def scatter(block: Slices) -> None:
             top, left = block
             value = evaluator.values([kernel], block)[0]
             if symmetric and top == left:
                 value = np.triu(value) + np.triu(value, 1).T
-            out[np.ix_(first_row[top], first_column[left])] = value
+            out[np.ix_(first[0][top], first[1][left])] = value
             if symmetric and top != left:
-                out[np.ix_(first_column[left], first_row[top])] = value.T
+                out[np.ix_(first[1][left], first[0][top])] = value.T
 
-        run_blocks(scatter, (len(first_row), len(first_column)), side, symmetric, n_jobs)
-        copy_repeated(out, rows, columns, first_row, first_column, n_jobs)
+        run_blocks(scatter, (len(first[0]), len(first[1])), side, symmetric, n_jobs)
 
-
-def copy_repeated(
-    out: NDArray[Any],
-    rows: Indices | None,
-    columns: Indices | None,
-    first_row: Indices,
-    first_column: Indices,
-    n_jobs: int | None,
-) -> None:
-    """Copy the entries at the first row and column of each distinct ranking to the other columns, then rows."""
-    if columns is not None:
+        source, source_column = first[0][rows], first[1][columns]
+        repeated = np.setdiff1d(np.arange(out.shape[0]), first[0])
 
         def copy_columns(part: slice) -> None:
-            for row in first_row[part]:
-                out[row] = out[row].take(first_column[columns])
-
-        run_in_threads(copy_columns, slices(len(first_row), STRIP), n_jobs)
-    if rows is not None:
-        repeated = np.setdiff1d(np.arange(out.shape[0]), first_row)
+            for row in first[0][part]:
+                out[row] = out[row].take(source_column)
 
         def copy_rows(part: slice) -> None:
             for row in repeated[part]:
-                out[row] = out[first_row[rows[row]]]
+                out[row] = out[source[row]]
 
+        run_in_threads(copy_columns, slices(len(first[0]), STRIP), n_jobs)
         run_in_threads(copy_rows, slices(len(repeated), STRIP), n_jobs)
 
 
@@ -642,11 +634,6 @@ def single_entries(
     else:
         run_in_threads(compute, slices(len(rows), PAIRS), n_jobs)
     return out
-
-
-def first_indices(index: Indices | None, length: int) -> Indices:
-    """Return the first row of each distinct ranking."""
-    return np.arange(length) if index is None else np.unique(index, return_index=True)[1]
 
 
 # ---------------------------------------------------------------------- costs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias
 
-from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer, check_number
+from rankernel._utils.checks import check_choice, check_instance, check_integer, check_number
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.draws import COUPLINGS, CompletionModel, Uniform
 from rankernel.errors import ArgumentTypeError, ArgumentValueError
@@ -92,8 +92,6 @@ class MonteCarlo:
         The distribution p(.|R) of the completions of a ranking.
     rng : int, Generator or None
         Seed of the draws; a generator is drawn from once, None is random.
-    distinct_rows : bool
-        Whether equal rankings in different rows get independent draws.
     diagonal : {"embedding", "unbiased"}
         The entry of a ranking with itself: the squared norm of the sampled embedding, which keeps the matrix positive
         semi-definite, or the mean over pairs of independent draws, which is unbiased.
@@ -116,7 +114,6 @@ class MonteCarlo:
     control_variates: int | Literal["auto"] = "auto"
     completions: CompletionModel = field(default_factory=Uniform)
     rng: Seed = 0
-    distinct_rows: bool = False
     diagonal: Literal["embedding", "unbiased"] = "embedding"
     replicates: int = 1
 
@@ -125,7 +122,6 @@ class MonteCarlo:
         check_integer("replicates", self.replicates)
         check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
         check_choice("diagonal", self.diagonal, ("embedding", "unbiased"))
-        check_flag("distinct_rows", self.distinct_rows)
         degree = self.control_variates
         if not isinstance(degree, int | str) or degree not in ("auto", 0, 1, 2) or isinstance(degree, bool):
             raise ArgumentValueError("control_variates", degree, "0, 1, 2 or 'auto'")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from threading import Lock
@@ -19,7 +19,7 @@ from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import ALWAYS_FITS, announce_cost, check_memory, n_threads, size_text
 from rankernel._utils.rng import as_seed, stream_key
 from rankernel.completions.draws import Uniform, coupling_named
-from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_completions
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.data import check_same_items
 from rankernel.errors import (
     Argument,
@@ -29,14 +29,7 @@ from rankernel.errors import (
     SamplingWarning,
     warn,
 )
-from rankernel.gram.estimate import (
-    Estimate,
-    GramSums,
-    estimate,
-    fill_output,
-    gram_products,
-    sum_by_index,
-)
+from rankernel.gram.estimate import Estimate, GramSums, estimate, fill_output, gram_products, sum_by_index
 from rankernel.gram.evaluator import (
     Completions,
     ConstantEvaluator,
@@ -47,33 +40,30 @@ from rankernel.gram.evaluator import (
     NoExactValue,
     Part,
     SumEvaluator,
+    block_shape,
     block_slices,
     fill,
     fill_gram,
     single_entries,
     slices,
 )
-from rankernel.gram.exact.features import WeightedKendallEvaluator, linear_evaluator
+from rankernel.gram.exact.features import linear_evaluator
 from rankernel.gram.exact.formulas import formula_evaluator
 from rankernel.gram.exact.kendall import kendall_evaluator
-from rankernel.gram.methods import (
-    DEFAULT,
-    NAMED,
-    Auto,
-    Enumeration,
-    Exact,
-    Method,
-    MethodLike,
-    Mixed,
-    MonteCarlo,
-    as_method,
-)
+from rankernel.gram.methods import DEFAULT, Auto, Enumeration, Exact, Method, MethodLike, Mixed, MonteCarlo, as_method
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, highest_degree
-from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders, as_rows, check_n_items, rows_by_shape
+from rankernel.gram.rows import (
+    PartialOrders,
+    Rows,
+    as_rows,
+    check_n_items,
+    count_rows,
+    enumerate_rows,
+    rows_by_shape,
+)
 from rankernel.kernels import as_kernel
 from rankernel.kernels.algebra import Constant, Scaled, Sum, terms
 from rankernel.kernels.base import MEDIAN, Kernel, check_matrix, check_max_items
-from rankernel.kernels.kendall import WeightedKendall
 from rankernel.rankings import Rankings
 
 BLOCK_SIDE = 2048  # rows and columns of a block, unless another size is given
@@ -123,8 +113,8 @@ class Plan:
     _fallback: MonteCarlo | None  # the estimator of new rankings without an exact value
     _X: Rows  # the distinct rows
     _Y: Rows  # the distinct columns; the same object if rows and columns are the same rankings
-    _rows: Indices | None  # the distinct ranking of each row; None: all rows are distinct
-    _columns: Indices | None
+    _rows: Part  # the distinct ranking of each row: their indices, or a slice of all if no two rows are equal
+    _columns: Part
     _named: Any = None  # data whose items new rankings must have
 
     # ------------------------------------------------------------------ description
@@ -132,10 +122,7 @@ class Plan:
     @property
     def shape(self) -> tuple[int, int]:
         """The shape of the matrix."""
-        return (
-            len(self._X) if self._rows is None else len(self._rows),
-            len(self._Y) if self._columns is None else len(self._columns),
-        )
+        return block_shape((len(self._X), len(self._Y)), (self._rows, self._columns))
 
     @property
     def symmetric(self) -> bool:
@@ -189,7 +176,7 @@ class Plan:
         if out is not None or normalize or self.bytes > ALWAYS_FITS or dtype not in (np.float64, np.float32):
             return fill_output(self, out, dtype, normalize, n_jobs)
         matrix = np.empty(self.shape, dtype=dtype)
-        fill_gram(matrix, self._evaluator, self.kernel, self._rows, self._columns, self.symmetric, n_jobs)
+        fill_gram(matrix, self._evaluator, self.kernel, (self._rows, self._columns), self.symmetric, n_jobs)
         return matrix
 
     def estimate(
@@ -222,7 +209,7 @@ class Plan:
         n_rows, n_columns = self.shape
         if n_rows != n_columns:
             raise ValueError(f"X has {n_rows} rankings and Y has {n_columns}; row i is paired with row i of Y")
-        rows, columns = (np.arange(n_rows) if index is None else index for index in (self._rows, self._columns))
+        rows, columns = np.arange(len(self._X))[self._rows], np.arange(len(self._Y))[self._columns]
         _, first, inverse = np.unique(rows * len(self._Y) + columns, return_index=True, return_inverse=True)
         found = single_entries(self._evaluator, self.kernel, rows[first], columns[first], n_jobs)
         return np.asarray(found[inverse.ravel()])
@@ -249,7 +236,7 @@ class Plan:
         for rows, evaluator in self._on_diagonal():
             index = np.arange(len(rows))
             out[rows] = single_entries(evaluator, self.kernel, index, index, n_jobs, unbiased)
-        return out if self._rows is None else out[self._rows]
+        return out[self._rows]
 
     # ------------------------------------------------------------------ parts of the matrix
 
@@ -264,9 +251,7 @@ class Plan:
             Number of threads.
         """
         r, c = as_indices("rows", rows, self.shape[0]), as_indices("columns", columns, self.shape[1])
-        distinct_r, distinct_c = (
-            n if index is None else index[n] for n, index in ((r, self._rows), (c, self._columns))
-        )
+        distinct_r, distinct_c = np.arange(len(self._X))[self._rows][r], np.arange(len(self._Y))[self._columns][c]
         if self._evaluator.direct:
             return self._oriented_block((distinct_r, distinct_c), (r, c), n_jobs)
         (r, row_of), (c, column_of) = (np.unique(side, return_inverse=True) for side in (distinct_r, distinct_c))
@@ -307,8 +292,7 @@ class Plan:
         right = check_numbers("weights", weights, (self.shape[1], None) if is_matrix else (self.shape[1],))
         self._announce(n_jobs, 0)
         inside = sum_by_index(right.reshape(len(right), -1), self._columns, len(self._Y))
-        rows = gram_products(self, inside, n_jobs)[0]
-        rows = rows if self._rows is None else rows[self._rows]
+        rows = gram_products(self, inside, n_jobs)[0][self._rows]
         return rows.reshape(self.shape[0], *right.shape[1:])
 
     def sums(self, *, n_jobs: int | None = None) -> GramSums:
@@ -325,8 +309,8 @@ class Plan:
         counts = self._X.counts.astype(np.float64)
         rows, columns, diagonal = gram_products(self, self._Y.counts.astype(np.float64)[:, None], n_jobs)
         return GramSums(
-            rows[:, 0] if self._rows is None else rows[self._rows, 0],
-            columns if self._columns is None else columns[self._columns],
+            rows[self._rows, 0],
+            columns[self._columns],
             float(counts @ rows[:, 0]),
             float(counts @ diagonal) if self.symmetric else None,
         )
@@ -428,7 +412,7 @@ class Plan:
     def part(self, rows: Part) -> Plan:
         """Return the plan of some of the rows with themselves, with the same choices."""
         chosen = as_indices("rows", rows, self.shape[0])
-        X, index = distinct_rows(self._X[chosen if self._rows is None else self._rows[chosen]])
+        X, index = distinct_rows(self._X[np.arange(len(self._X))[self._rows][chosen]])
         return replace(self, _X=X, _Y=X, _rows=index, _columns=index)
 
     def with_kernel(self, kernel: Kernel) -> Plan:
@@ -469,9 +453,9 @@ class Plan:
     @property
     def _distinct(self) -> Plan:
         """The plan of the distinct rankings."""
-        if self._rows is None and self._columns is None:
+        if isinstance(self._rows, slice) and isinstance(self._columns, slice):
             return self
-        return self._using(self._evaluator, _rows=None, _columns=None)
+        return self._using(self._evaluator, _rows=slice(0, len(self._X)), _columns=slice(0, len(self._Y)))
 
     @property
     def _estimator(self) -> MonteCarlo | None:
@@ -510,9 +494,9 @@ class Plan:
         else:
             yield from own_evaluators(self.kernel, X, self.method, self._fallback)
 
-    def _on_diagonal(self) -> Iterable[tuple[Indices, Evaluator]]:
+    def _on_diagonal(self) -> Iterator[tuple[Indices, Evaluator]]:
         """Return groups of rows and evaluators: of a symmetric matrix that of the matrix itself."""
-        return [(np.arange(len(self._X)), self._evaluator)] if self.symmetric else self._own_evaluators()
+        return iter([(np.arange(len(self._X)), self._evaluator)]) if self.symmetric else self._own_evaluators()
 
     def _diagonal_gradient(self) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`diagonal` in each parameter."""
@@ -521,12 +505,10 @@ class Plan:
             index = np.arange(len(rows))
             for name, values in evaluator.paired_gradients(self.kernel, index, index).items():
                 out[name][rows] = values
-        return out if self._rows is None else {name: values[self._rows] for name, values in out.items()}
+        return {name: values[self._rows] for name, values in out.items()}
 
-    def _new_rows(self, new: Any) -> tuple[Rows, Indices | None]:
+    def _new_rows(self, new: Any) -> tuple[Rows, Part]:
         """Return the distinct ones of new rankings of the same items, and the distinct ranking of each row."""
-        if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
-            raise ArgumentValueError("distinct_rows", True, "False for new rows: it numbers the rows of one matrix")
         given = as_rows(new, "new")
         check_n_items(given, self._X, "these rankings have", "the new ones")
         check_same_items(self._named, new)
@@ -555,8 +537,7 @@ class Plan:
 
     def _expand(self, matrix: NDArray[Any]) -> NDArray[Any]:
         """Return the matrix of all rows from that of the distinct ones."""
-        matrix = matrix if self._rows is None else matrix[self._rows]
-        return matrix if self._columns is None else matrix[:, self._columns]
+        return matrix[self._rows][:, self._columns]
 
     def _oriented_block(
         self, indices: tuple[Indices, Indices], order: tuple[Indices, Indices], n_jobs: int | None
@@ -592,10 +573,10 @@ def as_indices(name: str, part: Part, length: int) -> Indices:
     return found
 
 
-def distinct_rows(X: Rows) -> tuple[Rows, Indices | None]:
-    """Return the distinct rows with their total counts, and the distinct row of each row (None: all are distinct)."""
+def distinct_rows(X: Rows) -> tuple[Rows, Part]:
+    """Return the distinct rows with their total counts, and the distinct row of each row (a slice if all are)."""
     first, inverse = X.unique_indices()
-    return (X, None) if len(first) == len(X) else (X._merged(first, inverse), inverse)
+    return (X, slice(0, len(X))) if len(first) == len(X) else (X._merged(first, inverse), inverse)
 
 
 # ---------------------------------------------------------------------- making a plan
@@ -603,8 +584,7 @@ def distinct_rows(X: Rows) -> tuple[Rows, Indices | None]:
 
 def make_plan(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto", paired: bool = False) -> Plan:
     """Return the plan of a Gram matrix: see :meth:`Kernel.plan`."""
-    requested = NAMED.get(method) if isinstance(method, str) else method
-    requested = requested if isinstance(requested, Method | Auto) else as_method(method)
+    requested = as_method(method)
     left = X.canonical() if isinstance(X, Rankings) else as_rows(X)
     right = left if Y is None or Y is X else as_rows(Y, "Y")
     if right is not left:
@@ -627,12 +607,9 @@ def make_plan(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto"
             f"eigenvalues{advice}",
             IndefiniteKernelWarning,
         )
-    if isinstance(requested, MonteCarlo) and requested.distinct_rows:
-        rows = columns = None
-    else:
-        distinct, rows = distinct_rows(left)
-        right, columns = (distinct, rows) if right is left else distinct_rows(right)
-        left = distinct
+    distinct, rows = distinct_rows(left)
+    right, columns = (distinct, rows) if right is left else distinct_rows(right)
+    left = distinct
     chosen, fallback, evaluator, reason = decide(kernel, left, right, requested, paired)
     plan = Plan(kernel, chosen, requested, reason, fallback, left, right, rows, columns, X)
     return plan._using(evaluator)
@@ -748,18 +725,13 @@ def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool 
     return listed if isinstance(listed, Evaluator) else NoExactValue(kernel, f"{closed.what}, and {listed.what}")
 
 
-# ---------------------------------------------------------------------- closed forms
-
-
 def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | NoExactValue:
     """Return the evaluator of the closed form of every pair, or the reason for its absence."""
     if not len(X) or not len(Y):
         return ConstantEvaluator((len(X), len(Y)))
     if not isinstance(kernel, Sum | Scaled):
         return term_evaluator(kernel, X, Y, certain)
-    joint = None
-    if not (isinstance(X, PartialOrders) or isinstance(Y, PartialOrders)) and is_kendall(kernel, X, Y):
-        joint = kendall_evaluator(kernel, X, Y)
+    joint = joint_kendall_evaluator(kernel, X, Y)
     if joint is not None and joint.direct:
         return joint
     parts: list[Evaluator] = []
@@ -771,50 +743,35 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
     return SumEvaluator(parts)
 
 
+def joint_kendall_evaluator(kernel: Kernel, X: Rows, Y: Rows) -> Evaluator | None:
+    """Return the evaluator of a function of the Kendall distance of rankings without free items; None otherwise."""
+    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
+        return None
+    facts = kernel.facts(X.n_items)
+    known = facts.distance == distances.kendall and facts.function is not None
+    return kendall_evaluator(kernel, X, Y) if known and X.is_exhaustive() and Y.is_exhaustive() else None
+
+
 def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator | NoExactValue:
     """Return the evaluator of a kernel that is neither a sum nor a multiple."""
     if isinstance(kernel, Constant):
         return ConstantEvaluator((len(X), len(Y)))
-    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
-        return order_evaluator(kernel, as_partial_orders(X), as_partial_orders(Y), certain)
     form = kernel.facts(X.n_items).form
-    linear = linear_evaluator(kernel, X, Y) if form is not None and form.mixes_items else None
-    if linear is not None:
-        return linear
-    kendall = kendall_evaluator(kernel, X, Y) if is_kendall(kernel, X, Y) else None
-    if kendall is not None:
-        return kendall
-    if X.is_full() and Y.is_full():
+    mixes_items = form is not None and form.mixes_items
+    found = None if mixes_items else joint_kendall_evaluator(kernel, X, Y)
+    full = isinstance(X, Rankings) and isinstance(Y, Rankings) and X.is_full() and Y.is_full()
+    if found is None and full and not mixes_items:
         check_max_items(kernel, X.n_items)
         return FullEvaluator(kernel, X.ranks, Y.ranks)
-    if isinstance(kernel, WeightedKendall) and X.is_exhaustive() and Y.is_exhaustive():
-        return WeightedKendallEvaluator(kernel, X, Y)
-    return linear_evaluator(kernel, X, Y) or formula_evaluator(kernel, X, Y, certain)
-
-
-def is_kendall(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
-    """Whether a kernel is a function of the Kendall distance, and no item is free."""
-    facts = kernel.facts(X.n_items)
-    known = facts.distance == distances.kendall and facts.function is not None
-    return known and X.is_exhaustive() and Y.is_exhaustive()
-
-
-def order_evaluator(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool) -> Evaluator | NoExactValue:
-    """Return the evaluator of a linear kernel of partial orders; the lattices of down-sets are limited in size."""
-    where = f"a partial order of {X.n_items} items"
-    facts = kernel.facts(X.n_items)
-    series = facts.series(X.n_items)
-    if facts.form is None and (series is None or series.constant is None or len(series.coefficients) > 1):
-        return NoExactValue(kernel, where)
     try:
-        for side in (X, Y):
-            side.prepare(FEW_DOWN_SETS if certain else None)
+        found = found or linear_evaluator(kernel, X, Y, FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
-        return NoExactValue(kernel, f"{where}, which is too large: {error}")
-    return linear_evaluator(kernel, X, Y) or NoExactValue(kernel, where)
-
-
-# ---------------------------------------------------------------------- enumeration
+        return NoExactValue(kernel, f"a partial order of {X.n_items} items, which is too large: {error}")
+    if found is not None:
+        return found
+    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
+        return NoExactValue(kernel, f"a partial order of {X.n_items} items")
+    return formula_evaluator(kernel, X, Y, certain)
 
 
 def enumerated(
@@ -822,40 +779,18 @@ def enumerated(
 ) -> EnumerationEvaluator | NoExactValue:
     """Return the evaluator of the mean over all completions, or a reason if these are too many."""
     check_max_items(kernel, X.n_items)
-    sides: tuple[Rows, ...] = (X,) if Y is X else (X, Y)
-    counts = [completion_count(side, limit, max_down_sets) for side in sides]
+    sides = (X,) if Y is X else (X, Y)
+    counts = [count_rows(side, limit, max_down_sets) for side in sides]
     n_evaluations = None if counts[0] is None or counts[-1] is None else counts[0] * counts[-1]
     if n_evaluations is None or n_evaluations > limit:
-        number = "too many" if n_evaluations is None else about(n_evaluations)
+        number = "too many" if n_evaluations is None else f"{n_evaluations:,}"
+        number = number if len(number) < 14 else f"about 10^{math.floor(math.log10(n_evaluations or 1))}"
         return NoExactValue(
             kernel, f"enumeration would take {number} evaluations of the kernel (the limit is {limit:,})"
         )
-    sets = [
-        Completions.of_sets(
-            side.all_completions(limit)
-            if isinstance(side, PartialOrders)
-            else [enumerate_completions(row, limit) for row in side.ranks],
-            X.n_items,
-        )
-        for side in sides
-    ]
-    what = "linear extensions" if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders) else "completions"
+    sets = [Completions.of_sets(enumerate_rows(side, limit), X.n_items) for side in sides]
+    what = "linear extensions" if any(isinstance(side, PartialOrders) for side in sides) else "completions"
     return EnumerationEvaluator(kernel, sets[0], sets[-1], f"enumeration of all {what}")
-
-
-def completion_count(X: Rows, limit: int, max_down_sets: int | None) -> int | None:
-    """Return the sum over rows of the number of completions; None if it is unknown."""
-    if isinstance(X, Rankings):
-        return sum(X.n_completions())
-    try:
-        return X.n_completions(limit, max_down_sets)
-    except ExactnessError:
-        return None
-
-
-def about(number: int) -> str:
-    """Return an integer of any size in few characters."""
-    return f"{number:,}" if number < 10**9 else f"about 10^{math.floor(math.log10(number))}"
 
 
 # ---------------------------------------------------------------------- evaluators
@@ -903,32 +838,42 @@ def row_evaluator(kernel: Kernel, Z: Rows, X: Rows, limit: int, fallback: MonteC
     closed = closed_form(kernel, Z, X, certain=True)
     if isinstance(closed, Evaluator):
         return closed
-    kinds: list[list[Indices]] = [[], [], []]
-    for rows in rows_by_shape(Z):
-        if isinstance(closed_form(kernel, Z[rows[:1]], X, certain=True), Evaluator):
-            kinds[0].append(rows)
-        else:
-            few = isinstance(enumerated(kernel, Z[rows[:1]], X, limit), Evaluator)
-            kinds[1 if few else 2].append(rows)
-    groups = [np.sort(np.concatenate([np.empty(0, dtype=np.intp), *kind])) for kind in kinds]
-    if len(groups[2]):
-        problem = f"{len(groups[2])} of {len(Z)} new rankings have no exact value with the old ones"
+    groups = list(exact_groups(kernel, Z, X, limit, certain=True))
+    estimated = np.sort(np.concatenate([np.empty(0, np.intp), *(rows for rows, found in groups if found is None)]))
+    exact = [(rows, found) for rows, found in groups if found is not None]
+    if len(estimated):
+        problem = f"{len(estimated)} of {len(Z)} new rankings have no exact value with the old ones"
         advice = (f" and are estimated: {fallback}; for one method throughout, use ", Argument("method", fallback))
         warn((problem, *advice), SamplingWarning)
-    evaluators: dict[tuple[int, int], Evaluator] = {}
-    for number, rows in enumerate(groups):
-        if len(rows):
-            some = Z[rows]
-            found = (
-                closed_form(kernel, some, X, certain=True)
-                if number == 0
-                else enumerated(kernel, some, X, limit * len(rows))
-                if number == 1
-                else MonteCarloEvaluator(fallback, kernel, some, X)
-            )
+        exact.append((estimated, MonteCarloEvaluator(fallback, kernel, Z[estimated], X)))
+    evaluators = {(number, 0): found for number, (_, found) in enumerate(exact)}
+    return MixedEvaluator((len(Z), len(X)), [rows for rows, _ in exact], [np.arange(len(X))], evaluators)
+
+
+def exact_groups(
+    kernel: Kernel, Z: Rows, X: Rows | None, limit: int, certain: bool
+) -> Iterator[tuple[Indices, Evaluator | None]]:
+    """Yield groups of rows with their exact evaluator against all columns, or None.
+
+    Rows of one shape are treated alike. If ``X`` is None, rows are evaluated against themselves, and ``limit`` is the
+    number of kernel evaluations for one ranking with itself.
+    """
+    for rows in rows_by_shape(Z):
+        some, one = Z[rows], Z[rows[:1]]
+        closed = closed_form(kernel, some, some if X is None else X, certain)
+        if isinstance(closed, Evaluator):
+            yield rows, closed
+            continue
+        listed = enumerated(kernel, one, one if X is None else X, limit)
+        if isinstance(listed, NoExactValue):
+            yield rows, None
+            continue
+        for part in slices(len(rows), max(COMPLETIONS_HELD // len(listed.left.ranks), 1)):
+            some = Z[rows[part]]
+            n = len(some) ** 2 if X is None else len(some)
+            found = enumerated(kernel, some, some if X is None else X, limit * n)
             assert isinstance(found, Evaluator)
-            evaluators[number, 0] = found
-    return MixedEvaluator((len(Z), len(X)), groups, [np.arange(len(X))], evaluators)
+            yield rows[part], found
 
 
 def own_evaluators(
@@ -936,32 +881,22 @@ def own_evaluators(
 ) -> Iterator[tuple[Indices, Evaluator]]:
     """Yield groups of rankings, and evaluators whose diagonals are the kernel of each ranking with itself.
 
-    Rankings of one shape are treated alike. Those without an exact value form the last group, which is estimated.
+    Those without an exact value form the last group, which is estimated.
     """
     limit = method.limit if fallback is None and not isinstance(method, Mixed) else OWN_EVALUATIONS
-    estimated = []
-    for rows in rows_by_shape(X):
-        closed = closed_form(kernel, X[rows], X[rows], certain=fallback is not None)
-        if isinstance(closed, Evaluator):
-            yield rows, closed
-            continue
-        one = enumerated(kernel, X[rows[:1]], X[rows[:1]], limit)
-        if isinstance(one, NoExactValue):
+    estimated = [np.empty(0, dtype=np.intp)]
+    for rows, found in exact_groups(kernel, X, None, limit, certain=fallback is not None):
+        if found is not None:
+            yield rows, found
+        else:
             estimated.append(rows)
-            continue
-        step = max(COMPLETIONS_HELD // len(one.left.ranks), 1)
-        for part in slices(len(rows), step):
-            some = X[rows[part]]
-            listed = enumerated(kernel, some, some, limit * len(some) ** 2)
-            assert isinstance(listed, Evaluator)
-            yield rows[part], listed
-    if estimated:
-        rest = np.sort(np.concatenate(estimated))
-        if fallback is None:
-            raise ExactnessError(
-                f"{len(rest)} of {len(X)} rankings have no exact value of {kernel} with themselves; use ",
-                Argument("method", "auto"),
-                " or ",
-                Argument("method", DEFAULT),
-            )
+    rest = np.sort(np.concatenate(estimated))
+    if len(rest) and fallback is None:
+        raise ExactnessError(
+            f"{len(rest)} of {len(X)} rankings have no exact value of {kernel} with themselves; use ",
+            Argument("method", "auto"),
+            " or ",
+            Argument("method", DEFAULT),
+        )
+    if len(rest) and fallback is not None:
         yield rest, MonteCarloEvaluator(fallback, kernel, X[rest], X[rest])

@@ -16,10 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import row_streams
-from rankernel.completions import marginals as of_rankings
-from rankernel.completions.draws import PURPOSE, CompletionModel, Iid, Uniform, draw_each, relation_streams
+from rankernel.completions.draws import (
+    PURPOSE,
+    CompletionModel,
+    Coupling,
+    Iid,
+    Uniform,
+    Weighted,
+    draw_each,
+    relation_streams,
+)
 from rankernel.completions.linear_extensions import (
     FEW_DOWN_SETS,
     DownSets,
@@ -30,6 +37,7 @@ from rankernel.completions.linear_extensions import (
     extension_marginals,
     n_completions,
 )
+from rankernel.completions.marginals import statistic_means
 from rankernel.data import as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.evaluator import STEP
@@ -37,6 +45,7 @@ from rankernel.preferences import Preferences, bucket_ranks, disagreements
 from rankernel.rankings import FREE, Rankings, sum_counts, unique_rows
 
 MAX_PRICED = 8  # partial orders whose draws are priced
+CACHED_NUMBERS = 2**24  # marginal probabilities of one set of partial orders: 128 MB
 Moments = tuple[FloatArray, FloatArray]
 
 
@@ -45,15 +54,14 @@ class PartialOrders:
     """Partial orders of one set of items.
 
     ``ranks`` are those of rows that are rankings, -1 everywhere in other rows. ``packed`` holds the relations of the
-    other rows, one bit for each pair of items. ``known`` and ``errors`` cache marginal probabilities by relation, or
-    the error for a limit on the down-sets, and are shared by all parts of one set.
+    other rows, one bit for each pair of items. ``known`` caches marginal probabilities by relation, or the error for a
+    limit on the down-sets, and is shared by all parts of one set.
     """
 
     ranks: RankArray
     packed: NDArray[np.uint8]
     counts: IntArray
-    known: dict[bytes, Moments] = field(default_factory=dict, repr=False)
-    errors: dict[tuple[bytes, int | None], ExactnessError] = field(default_factory=dict, repr=False)
+    known: dict[Any, Moments | ExactnessError] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_preferences(cls, preferences: Preferences) -> PartialOrders:
@@ -89,26 +97,21 @@ class PartialOrders:
 
     def __getitem__(self, rows: Any) -> PartialOrders:
         """Return some rows: a slice, an index array or a mask."""
-        return PartialOrders(self.ranks[rows], self.packed[rows], self.counts[rows], self.known, self.errors)
+        return PartialOrders(self.ranks[rows], self.packed[rows], self.counts[rows], self.known)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the cache."""
-        return {"ranks": self.ranks, "packed": self.packed, "counts": self.counts, "known": {}, "errors": {}}
-
-    def joined(self, other: PartialOrders) -> PartialOrders:
-        """Return the rows of both."""
-        return PartialOrders(
-            np.concatenate([self.ranks, other.ranks]),
-            np.concatenate([self.packed, other.packed]),
-            np.concatenate([self.counts, other.counts]),
-            self.known | other.known,
-            self.errors | other.errors,
-        )
+        return {"ranks": self.ranks, "packed": self.packed, "counts": self.counts, "known": {}}
 
     @cached_property
     def is_ranking(self) -> Mask:
         """Whether each row is a ranking."""
         return np.asarray((self.ranks != FREE).any(axis=1))
+
+    @property
+    def others(self) -> list[int]:
+        """The rows that are not rankings."""
+        return np.flatnonzero(~self.is_ranking).tolist()
 
     def unique_indices(self) -> tuple[Indices, Indices]:
         """Return the first row of each distinct order, and for each row the number of its distinct order."""
@@ -132,21 +135,23 @@ class PartialOrders:
 
     def prepare(self, max_down_sets: int | None = None) -> None:
         """Compute the marginals of all rows, or raise an :class:`ExactnessError` at the first that is too large."""
-        for row in np.flatnonzero(~self.is_ranking).tolist():
+        for row in self.others:
             self.marginals(row, max_down_sets)
 
     def marginals(self, row: int, max_down_sets: int | None = None) -> Moments:
         """Return P(item x at position p) and P(item x before item y) for a row that is not a ranking."""
         key = self.packed[row].tobytes()
-        failed = key, max_down_sets
-        if key not in self.known and failed not in self.errors:
+        found = self.known.get(key) or self.known.get((key, max_down_sets))
+        if found is None:
+            if len(self.known) * 2 * self.n_items**2 > CACHED_NUMBERS:
+                self.known.clear()
             try:
-                self.known[key] = extension_marginals(self.relation(row), max_down_sets)
+                found = self.known[key] = extension_marginals(self.relation(row), max_down_sets)
             except ExactnessError as error:
-                self.errors[failed] = error
-        if key not in self.known:
-            raise self.errors[failed]
-        return self.known[key]
+                found = self.known[key, max_down_sets] = error
+        if isinstance(found, ExactnessError):
+            raise found
+        return found
 
     def seen_means(self, sees: str, n_draws: int = 0) -> FloatArray:
         """Return the mean features of each row over its completions.
@@ -155,8 +160,7 @@ class PartialOrders:
         :class:`ExactnessError` is raised.
         """
         names = tuple(map(str, range(self.n_items)))
-        rankings = Rankings._trusted(self.ranks[self.is_ranking], names, self.counts[self.is_ranking])
-        values = of_rankings.statistic_means(rankings, sees)
+        values = statistic_means(Rankings._trusted(self.ranks[self.is_ranking], names), sees)
         out = np.empty((len(self), *values.shape[1:]))
         out[self.is_ranking] = values
         centred = np.arange(self.n_items) - (self.n_items - 1) / 2
@@ -165,34 +169,31 @@ class PartialOrders:
             "positions": lambda position, _: position,
             "ranks": lambda position, _: position @ centred,
         }
-        for row in np.flatnonzero(~self.is_ranking).tolist():
+        for row in self.others:
             try:
                 out[row] = features[sees](*self.marginals(row))
             except ExactnessError:
                 if not n_draws:
                     raise
-                drawn = self[row : row + 1].draw(n_draws, Uniform())[0][0].astype(np.int32)
-                out[row] = of_rankings.statistic_means(Rankings._trusted(drawn, names), sees).mean(axis=0)
+                drawn = draw_rows(self[row : row + 1], n_draws, Uniform())[0][0].astype(np.int32)
+                out[row] = statistic_means(Rankings._trusted(drawn, names), sees).mean(axis=0)
         return out
 
     def n_out_of_reach(self) -> int:
         """Return the number of voters whose marginals cannot be computed exactly."""
         n = 0
-        for row in np.flatnonzero(~self.is_ranking).tolist():
+        for row in self.others:
             try:
                 self.marginals(row)
             except ExactnessError:
                 n += int(self.counts[row])
         return n
 
-    # ------------------------------------------------------------------ completions
-
     def draw_seconds(self, n_draws: int) -> float:
         """Return the approximate time of the draws of one row, from the prime parts of some of the rows."""
-        others = np.flatnonzero(~self.is_ranking)
-        some = others[:: max(len(others) // MAX_PRICED, 1)]
+        some = self.others[:: max(len(self.others) // MAX_PRICED, 1)]
         total = STEP["order"] * len(some)
-        for row in some.tolist():
+        for row in some:
             stack = [decompose(self.relation(row))]
             while stack:
                 part = stack.pop()
@@ -202,62 +203,7 @@ class PartialOrders:
                     total += STEP["down-set"] * (FEW_DOWN_SETS if lattice is None else len(lattice.sets))
                     if lattice is None:
                         total += STEP["coupling"] * size**3 * np.log(size) * n_draws
-        return total / max(len(some), 1) * len(others) / max(len(self), 1)
-
-    def n_completions(self, limit: int, max_down_sets: int | None = None) -> int:
-        """Return the total number of completions of all rows; counting stops above the limit."""
-        total = 0
-        for row, is_ranking in enumerate(self.is_ranking.tolist()):
-            if total > limit:
-                break
-            total += (
-                n_completions(self.ranks[row]) if is_ranking else count_extensions(self.relation(row), max_down_sets)
-            )
-        return total
-
-    def has_at_most(self, limit: int) -> bool:
-        """Whether all rows together are known to have at most ``limit`` completions."""
-        try:
-            return self.n_completions(limit) <= limit
-        except ExactnessError:
-            return False
-
-    def all_completions(self, limit: int) -> list[FullRanks]:
-        """Return all completions of each row; ``limit`` is the largest number for one row."""
-        return [
-            enumerate_completions(self.ranks[row], limit)
-            if is_ranking
-            else enumerate_extensions(self.relation(row), limit)
-            for row, is_ranking in enumerate(self.is_ranking.tolist())
-        ]
-
-    def draw(
-        self, n_draws: int, model: CompletionModel, seed: int = 0, numbers: IntArray | None = None
-    ) -> tuple[FullRanks, FloatArray | None]:
-        """Return independent draws of each row, and their importance weights if there are any.
-
-        Draws depend on the seed and the order, and on the number of the row if ``numbers`` are given. Those of a row
-        that is a ranking are the draws of :func:`rankernel.completions.draw`.
-        """
-        check_integer("n_draws", n_draws)
-        ranks = np.empty((len(self), n_draws, self.n_items), dtype=np.int16)
-        weights: FloatArray | None = None
-        for is_ranking in (True, False):
-            rows = np.flatnonzero(self.is_ranking == is_ranking)
-            if not len(rows):
-                continue
-            some, own_numbers = self[rows], None if numbers is None else numbers[rows]
-            if is_ranking:
-                streams = row_streams(some.ranks, seed, PURPOSE, own_numbers)
-                ranks[rows], found = model.draw(some.ranks, n_draws, streams, Iid())
-            else:
-                relations = np.stack([some.relation(row) for row in range(len(some))])
-                streams = relation_streams(some.packed, seed, PURPOSE, own_numbers)
-                ranks[rows], found = draw_each(model.draw_relation, relations, n_draws, self.n_items, streams)
-            if found is not None:
-                weights = np.ones((len(self), n_draws)) if weights is None else weights
-                weights[rows] = found
-        return ranks, weights
+        return total / max(len(some), 1) * len(self.others) / max(len(self), 1)
 
 
 Rows = Rankings | PartialOrders
@@ -281,6 +227,17 @@ def as_partial_orders(data: Rows) -> PartialOrders:
     return data if isinstance(data, PartialOrders) else PartialOrders.from_rankings(data)
 
 
+def concatenated(X: Rows, Y: Rows) -> Rows:
+    """Return the rows of both, as partial orders if one of them is."""
+    if isinstance(X, Rankings) and isinstance(Y, Rankings):
+        return Rankings._trusted(np.concatenate([X.ranks, Y.ranks]), X.items, np.concatenate([X.counts, Y.counts]))
+    sides = as_partial_orders(X), as_partial_orders(Y)
+    ranks, packed, counts = (
+        np.concatenate([getattr(side, name) for side in sides]) for name in ("ranks", "packed", "counts")
+    )
+    return PartialOrders(ranks, packed, counts, sides[0].known | sides[1].known)
+
+
 def check_n_items(new: Rows, old: Rows, first: str = "X has", second: str = "Y") -> None:
     """Raise a RankingError if two sets of rankings have different numbers of items."""
     if new.n_items != old.n_items:
@@ -297,3 +254,56 @@ def rows_by_shape(X: Rows) -> list[Indices]:
     shapes = np.sort(X.ranks, axis=1)
     _, inverse = unique_rows(np.ascontiguousarray(shapes))
     return np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1]) if len(X) else []
+
+
+# ---------------------------------------------------------------------- completions
+
+
+def count_rows(X: Rows, limit: int, max_down_sets: int | None = None) -> int | None:
+    """Return the total number of completions of all rows; counting stops above the limit. None if it is unknown."""
+    if isinstance(X, Rankings):
+        return sum(X.n_completions())
+    total = 0
+    for row, is_ranking in enumerate(X.is_ranking.tolist()):
+        if total > limit:
+            break
+        try:
+            total += n_completions(X.ranks[row]) if is_ranking else count_extensions(X.relation(row), max_down_sets)
+        except ExactnessError:
+            return None
+    return total
+
+
+def enumerate_rows(X: Rows, limit: int) -> list[FullRanks]:
+    """Return all completions of each row; ``limit`` is the largest number for one row."""
+    is_ranking = X.is_ranking.tolist() if isinstance(X, PartialOrders) else [True] * len(X)
+    return [
+        enumerate_completions(X.ranks[row], limit) if each else enumerate_extensions(X.relation(row), limit)  # type: ignore[union-attr]
+        for row, each in enumerate(is_ranking)
+    ]
+
+
+def draw_rows(
+    X: Rows, n_draws: int, model: CompletionModel, seed: int = 0, coupling: Coupling | None = None
+) -> Weighted:
+    """Return draws of each row, and their importance weights if there are any; those of partial orders are independent.
+
+    Draws depend on the seed and the row. Those of a row that is a ranking are the draws of
+    :func:`rankernel.completions.draw`.
+    """
+    if isinstance(X, Rankings):
+        return model.draw(X.ranks, n_draws, row_streams(X.ranks, seed, PURPOSE), coupling or Iid())
+    ranks = np.empty((len(X), n_draws, X.n_items), dtype=np.int16)
+    weights = np.ones((len(X), n_draws))
+    is_ranking, weighted = X.is_ranking, False
+    for rows in (np.flatnonzero(is_ranking), np.flatnonzero(~is_ranking)):
+        some = X[rows]
+        if len(rows) and is_ranking[rows[0]]:
+            ranks[rows], found = model.draw(some.ranks, n_draws, row_streams(some.ranks, seed, PURPOSE), Iid())
+        else:
+            relations = (some.relation(row) for row in range(len(some)))
+            streams = relation_streams(some.packed, seed)
+            ranks[rows], found = draw_each(model.draw_relation, relations, n_draws, X.n_items, streams)
+        if found is not None and len(rows):
+            weights[rows], weighted = found, True
+    return ranks, weights if weighted else None

@@ -25,13 +25,12 @@ import numpy as np
 import psutil
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import Indices
 from rankernel._utils.checks import check_flag, check_path
 from rankernel._utils.resources import check_bytes, check_disk_space, explain_full_disk, sync, whole_file
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, OutputExistsError, missing_extra, warn
 from rankernel.gram.estimate import check_float
-from rankernel.gram.evaluator import Slices, block_slices, slices
+from rankernel.gram.evaluator import Part, Slices, block_slices, slices
 from rankernel.gram.plan import Plan
 from rankernel.gram.rows import PartialOrders
 
@@ -299,7 +298,7 @@ def ensure_array(path: Path, shape: tuple[int, int], header: Header) -> Any:
 class Gather:
     """Blocks of a matrix with equal rows, read from the matrix of the distinct rankings a strip of rows at a time."""
 
-    def __init__(self, path: Path, rows: Indices | None, columns: Indices | None) -> None:
+    def __init__(self, path: Path, rows: Part, columns: Part) -> None:
         self.path, self.rows, self.columns = path, rows, columns
         self.strip: tuple[slice, NDArray[Any]] | None = None
 
@@ -308,14 +307,13 @@ class Gather:
         rows, columns = block
         if self.strip is None or self.strip[0] != rows:
             array = open_zarr(self.path)
-            index = np.arange(rows.start, rows.stop) if self.rows is None else self.rows[rows]
+            index = np.arange(array.shape[0])[self.rows][rows]
             check_bytes(
                 2 * len(index) * array.shape[1] * array.dtype.itemsize, "a strip of the matrix", "use a smaller side"
             )
             unique, inverse = np.unique(index, return_inverse=True)
             self.strip = rows, array.oindex[unique, :][inverse.ravel()]
-        strip = self.strip[1]
-        return np.asarray(strip[:, columns] if self.columns is None else strip[:, self.columns[columns]])
+        return np.asarray(self.strip[1][:, np.arange(self.strip[1].shape[1])[self.columns][columns]])
 
 
 def chunk_states(array: Any, path: Path, symmetric: bool) -> list[tuple[Slices, str]]:
@@ -404,7 +402,7 @@ def data_digest(plan: Plan) -> str:
     sides = [plan._X] if plan.symmetric else [plan._X, plan._Y]
     arrays: list[NDArray[Any]] = [side.ranks for side in sides]
     arrays += [side.packed for side in sides if isinstance(side, PartialOrders)]
-    arrays += [index for index in (plan._rows, plan._columns) if index is not None]
+    arrays += [index for index in (plan._rows, plan._columns) if not isinstance(index, slice)]
     for array in arrays:
         digest.update(f"{array.dtype.kind} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())

@@ -66,9 +66,7 @@ def gram(plan: Plan, *, chunks: int | None = None) -> Any:
     if plan._evaluator.direct:
         return blockwise_gram(plan, side)
     array = blockwise_gram(plan._distinct, side)
-    array = array if plan._rows is None else array[plan._rows]
-    array = array if plan._columns is None else array[:, plan._columns]
-    return array if plan._rows is None and plan._columns is None else array.rechunk(side)
+    return array if plan._distinct is plan else array[plan._rows][:, plan._columns].rechunk(side)
 
 
 def chunk_side(plan: Plan, chunks: int | None) -> int:

@@ -14,13 +14,12 @@ from rankernel._utils import FloatArray, FullRanks, IntArray, Mask
 from rankernel._utils.checks import check_flag, check_integer
 from rankernel._utils.resources import run_in_threads
 from rankernel._utils.rng import Seed, as_seed, stream_key
-from rankernel.completions.draws import Uniform, draw
-from rankernel.completions.linear_extensions import enumerate_completions
+from rankernel.completions.draws import Antithetic, Uniform
 from rankernel.completions.marginals import position_distributions
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_features, mean_statistics
-from rankernel.gram.rows import PartialOrders, Rows, as_rows
+from rankernel.gram.rows import PartialOrders, Rows, as_rows, count_rows, draw_rows, enumerate_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel
@@ -325,18 +324,11 @@ def pack(bits: Mask) -> Words:
 
 def sample_completions(X: Rows, n_draws: int, seed: int) -> tuple[FullRanks, IntArray]:
     """Return completions of each ranking, all if there are at most ``n_draws``, and the offsets of the rankings."""
-    if isinstance(X, PartialOrders):
-        samples = list(X.draw(n_draws, Uniform(), seed)[0])
-        for row in range(len(X)):
-            if X[row : row + 1].has_at_most(n_draws):
-                samples[row] = X[row : row + 1].all_completions(n_draws)[0]
-    else:
-        few = np.array([number <= n_draws for number in X.n_completions()])
-        samples = [enumerate_completions(row) if is_few else row for row, is_few in zip(X.ranks, few, strict=True)]
-        if not few.all():
-            drawn = draw(X[~few], n_draws, coupling="antithetic", rng=seed).ranks
-            for row, draws in zip(np.flatnonzero(~few).tolist(), drawn, strict=True):
-                samples[row] = draws
+    samples = list(draw_rows(X, n_draws, Uniform(), seed, Antithetic())[0])
+    for row in range(len(X)):
+        number = count_rows(X[row : row + 1], n_draws)
+        if number is not None and number <= n_draws:
+            (samples[row],) = enumerate_rows(X[row : row + 1], n_draws)
     sizes = [len(full) for full in samples]
     return np.concatenate(samples), np.cumsum([0, *sizes])
 

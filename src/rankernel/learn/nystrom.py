@@ -13,7 +13,7 @@ from rankernel._utils.checks import check_integer, check_number
 from rankernel._utils.resources import check_bytes
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.gram.evaluator import slices
-from rankernel.gram.methods import MethodLike, MonteCarlo
+from rankernel.gram.methods import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelTransformer
@@ -105,8 +105,6 @@ class NystromFeatures(KernelTransformer):
         check_integer("n_components", self.n_components)
         if self.tol is not None and check_number("tol", self.tol, 0) >= 1:
             raise ValueError(f"tol={self.tol} is not possible; it must be a fraction of the trace, at least 0, below 1")
-        if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
-            raise ValueError("method: draws must not depend on the row; use MonteCarlo(distinct_rows=False)")
         first, inverse = rankings.unique_indices()
         distinct = rankings if len(first) == len(rankings) else rankings.unique()
         plan = self.plan_ = as_kernel(self.kernel).plan(distinct, method=self.method)

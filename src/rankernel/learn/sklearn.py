@@ -141,11 +141,6 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
 
     def _plan(self, X: Any, Y: Any) -> Plan:
         """Return the plan of a block whose columns are the training data."""
-        if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
-            raise ValueError(
-                "method: training and test data are evaluated separately, so draws must not depend on the row; use "
-                "MonteCarlo(distinct_rows=False)"
-            )
         as_method(self.method)
         kernel, rows = self._numeric_kernel, as_data(X, self.unlisted)
         train = rows if Y is None or Y is X else as_data(Y, self.unlisted, "Y")

@@ -88,7 +88,7 @@ class Sample:
     @classmethod
     def from_plan(cls, data: Data, plan: Plan, n_jobs: int | None = None) -> Sample:
         """Return the sample of the data that a plan was made for."""
-        index = np.arange(len(data)) if plan._rows is None else plan._rows
+        index = np.arange(len(plan._X))[plan._rows]
         _, first = np.unique(index, return_index=True)
         distinct = with_counts(data[first], np.bincount(index, data.counts))
         return cls(distinct, plan.kernel, plan, n_jobs=n_jobs)
@@ -121,7 +121,8 @@ class Sample:
     @property
     def index(self) -> Indices:
         """The row of the Gram matrix of each row of the original data."""
-        return np.arange(len(self.data)) if self.plan is None or self.plan._rows is None else self.plan._rows
+        rows = slice(None) if self.plan is None else self.plan._rows
+        return np.arange(len(self.data))[rows]
 
     @property
     def method(self) -> str:

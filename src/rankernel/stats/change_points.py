@@ -241,7 +241,7 @@ class BestSplit(PermutationStatistic):
         """Return the Gram matrix of all rows from that of distinct rankings."""
         assert self.sample.plan is not None
         rows = self.sample.plan._rows
-        return gram if rows is None else gram[np.ix_(rows, rows)]
+        return gram[rows][:, rows]
 
     def draw(self, n_permutations: int) -> FloatArray:
         """Return the statistic for the next random orders."""

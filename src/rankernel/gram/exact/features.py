@@ -55,19 +55,29 @@ def same(statistics: FloatArray) -> FloatArray:
 SAME = same, same
 
 
-def linear_evaluator(kernel: Kernel, X: Rows, Y: Rows) -> Evaluator | None:
-    """Return the evaluator of a kernel that is linear in a statistic with known means; None if it is not."""
+def linear_evaluator(kernel: Kernel, X: Rows, Y: Rows, max_down_sets: int | None = None) -> Evaluator | None:
+    """Return the evaluator of a kernel that is linear in a statistic with known means; None if it is not.
+
+    An :class:`ExactnessError` is raised for partial orders with too many down-sets.
+    """
     form = kernel.facts(X.n_items).form
-    if form is None:
-        found = mean_features(kernel, X.n_items, isinstance(X, Rankings))
-        return None if found is None else LinearEvaluator(X, Y, found[0], constant=found[1])
-    is_positional = form.statistic == "positions" and not form.mixes_items
-    if is_positional and isinstance(X, Rankings) and isinstance(Y, Rankings):
-        left = listed_items(X)
-        right = left if Y is X else listed_items(Y)
-        if left is not None and right is not None:
-            return PositionalEvaluator(X, Y, left, right)
-    return LinearEvaluator(X, Y, lambda rows: mean_statistics(rows, form.statistic), form)
+    if isinstance(X, Rankings) and isinstance(Y, Rankings):
+        if isinstance(kernel, WeightedKendall) and X.is_exhaustive() and Y.is_exhaustive():
+            return WeightedKendallEvaluator(kernel, X, Y)
+        if form is not None and form.statistic == "positions" and not form.mixes_items:
+            left = listed_items(X)
+            right = left if Y is X else listed_items(Y)
+            if left is not None and right is not None:
+                return PositionalEvaluator(X, Y, left, right)
+        features = None if form is not None else mean_features(kernel, X.n_items, rankings_only=True)
+    else:
+        features = None if form is not None else mean_features(kernel, X.n_items, rankings_only=False)
+        for side in (X, Y):
+            if isinstance(side, PartialOrders) and (form is not None or features is not None):
+                side.prepare(max_down_sets)
+    if form is not None:
+        return LinearEvaluator(X, Y, lambda rows: mean_statistics(rows, form.statistic), form)
+    return None if features is None else LinearEvaluator(X, Y, features[0], constant=features[1])
 
 
 # ---------------------------------------------------------------------- linear kernels

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from rankernel import _loops
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.resources import ALWAYS_FITS, check_bytes, run_in_threads
-from rankernel._utils.rng import row_streams, stream_key
-from rankernel.completions.draws import PURPOSE, Draws, coupling_named
+from rankernel._utils.rng import stream_key
+from rankernel.completions.draws import Draws, coupling_named
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentValueError
 from rankernel.gram.evaluator import STEP, Block, BlockEstimate, Evaluator, seconds_of_kernel, slices
@@ -37,10 +37,9 @@ from rankernel.gram.jackknife import (
     variance,
 )
 from rankernel.gram.methods import MonteCarlo
-from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders
+from rankernel.gram.rows import PartialOrders, Rows, concatenated, draw_rows
 from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel, check_max_items, distance_derivatives
-from rankernel.rankings import Rankings
 
 DRAWN_CELLS = 2**21  # items of draws that are made at once: about 0.05 s
 MIN_SIDE, MAX_SIDE = 8, 96  # rows and columns of a block of the matrix
@@ -93,7 +92,7 @@ class MonteCarloEvaluator(Evaluator):
         check_max_items(kernel, X.n_items)
         self.method, self.kernel = method, kernel
         self.n_items, self.shape = X.n_items, (len(X), len(Y))
-        self.rankings, self.row_of, self.column_of, self.numbers = pooled(X, Y, method.distinct_rows)
+        self.rankings, self.row_of, self.column_of = pooled(X, Y)
         self.controls = ControlVariates.of(kernel, self.n_items, int(method.control_variates))
         distance = tabulated_distance(kernel, self.n_items)
         self.distance = distance if all(power.distance == distance for power in self.controls.powers) else None
@@ -163,12 +162,7 @@ class MonteCarloEvaluator(Evaluator):
         weights: dict[int, FloatArray] = {}
 
         def draw(part: slice) -> None:
-            numbers, some = None if self.numbers is None else self.numbers[part], X[part]
-            if isinstance(some, PartialOrders):
-                ranks[part], found = some.draw(method.n_draws, method.completions, seed, numbers)
-            else:
-                streams = row_streams(some.ranks, seed, PURPOSE, numbers)
-                ranks[part], found = method.completions.draw(some.ranks, method.n_draws, streams, rule)
+            ranks[part], found = draw_rows(X[part], method.n_draws, method.completions, seed, rule)
             if found is not None:
                 weights[part.start] = found
 
@@ -382,29 +376,13 @@ class MonteCarloEvaluator(Evaluator):
         return np.array([self.known_block([integrand], pair).item() for pair in pairs])
 
 
-def pooled(X: Rows, Y: Rows, distinct_rows: bool) -> tuple[Rows, Indices, Indices, IntArray | None]:
-    """Return all rankings to draw from, the indices of rows and columns among them, and numbers for their streams.
-
-    Equal rankings share their draws, in rows and columns alike, unless ``distinct_rows`` numbers them.
-    """
-    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
-        X, Y = as_partial_orders(X), X if Y is X else as_partial_orders(Y)
+def pooled(X: Rows, Y: Rows) -> tuple[Rows, Indices, Indices]:
+    """Return all distinct rankings to draw from, and the indices of the rows and of the columns among them."""
     if Y is X:
-        numbers = np.arange(len(X))
-        return X, numbers, numbers, numbers if distinct_rows else None
-    both: Rows
-    if isinstance(X, PartialOrders):
-        assert isinstance(Y, PartialOrders)
-        both = X.joined(Y)
-    else:
-        assert isinstance(Y, Rankings)
-        counts = np.concatenate([X.counts, Y.counts])
-        both = Rankings._trusted(np.concatenate([X.ranks, Y.ranks]), X.items, counts)
-    if distinct_rows:
-        numbers = np.arange(len(both))
-        return both, numbers[: len(X)], numbers[len(X) :], numbers
+        return X, np.arange(len(X)), np.arange(len(X))
+    both = concatenated(X, Y)
     first, inverse = both.unique_indices()
-    return both[first], inverse[: len(X)], inverse[len(X) :], None
+    return both[first], inverse[: len(X)], inverse[len(X) :]
 
 
 # ---------------------------------------------------------------------- control variates
