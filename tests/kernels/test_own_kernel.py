@@ -115,8 +115,23 @@ def test_float_attributes_are_parameters(kind):
         assert hash(copied) == hash(kernel)
 
 
-def test_integers_given_for_floats_are_parameters():
-    assert Ulam(nu=1).params == {"nu": 1}
+@dataclass
+class WithoutDefault(rk.Kernel):
+    nu: float
+
+    def matrix(self, X, Y):
+        return Ulam(self.nu).matrix(X, Y)
+
+
+class OrMedian(Ulam):
+    def __init__(self, nu="median"):
+        self.nu = nu
+
+
+@pytest.mark.parametrize("kind", [Ulam, WithoutDefault, OrMedian])
+def test_integers_given_for_floats_are_parameters(kind):
+    assert kind(nu=1).params == {"nu": 1}
+    assert kind(nu=1).replace(nu=0.5) == kind(nu=0.5)
 
 
 class Mixed(rk.Kernel):
@@ -330,6 +345,32 @@ def test_exception_inside_matrix_names_the_call():
     with pytest.raises(TypeError) as caught:
         OneArgument().gram(ROWS)
     assert any("def matrix(self, X, Y)" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("facts", [lambda self, n_items: {"is_psd": True}, lambda self: Facts(is_psd=True)])
+def test_wrong_facts(facts):
+    kernel = type("Wrong", (Ulam,), {"facts": facts})()
+    with pytest.raises(TypeError) as caught:
+        kernel.gram(ROWS)
+    assert "Facts(is_psd=True)" in " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+
+
+@pytest.mark.parametrize("result", [lambda self, X, Y: self.matrix(X, Y), lambda self, X, Y: {"rate": 1.0}])
+def test_wrong_gradient(result):
+    kernel = type("Wrong", (Ulam,), {"gradient": result})()
+    with pytest.raises(TypeError, match=r"Wrong\.gradient returned .*'nu'.* dictionary"):
+        kernel.estimate(ROWS, gradient=True)
+
+
+def test_grid_search_without_adapter_names_it():
+    search = GridSearchCV(SVC(kernel=Ulam()), {"kernel__nu": [0.1, 1.0]}, cv=2, error_score="raise")
+    with pytest.raises(TypeError, match="SklearnKernel"):
+        search.fit(FULL, np.arange(24) % 2)
+
+
+def test_function_instead_of_kernel():
+    with pytest.raises(TypeError, match=r"Exponential\(distance="):
+        rk.mmd_test(FULL[:12], FULL[12:], ulam)
 
 
 def test_missing_matrix():

@@ -85,9 +85,10 @@ rankbiasedoverlap, averageoverlap, dcg, rbo
     if callable(getattr(kernel, "matrix", None)):
         return adopted(type(kernel), vars(kernel))
     if not isinstance(kernel, str):
+        advice = "; of a distance function d, give Exponential(distance=d)" if callable(kernel) else ""
         raise TypeError(
             f"{name}={short_repr(kernel)} is not a kernel; give one such as Mallows(0.1), its name 'mallows', or an "
-            "object with a method matrix(X, Y)"
+            f"object with a method matrix(X, Y){advice}"
         )
     if kernel not in KERNELS_BY_NAME:
         raise ValueError(f"{name}={short_repr(kernel)} is not known; there are {', '.join(KERNELS_BY_NAME)}")

@@ -37,6 +37,8 @@ MATRIX_HELP = (
     "def matrix(self, X, Y): return the kernel between the rows of two integer arrays of full rankings (the position "
     "of each item, from 0), an array of shape (len(X), len(Y))"
 )
+FACTS_HELP = "rankernel.kernels.Facts(...), such as Facts(is_psd=True)"
+GRADIENT_HELP = "def gradient(self, X, Y): return a dictionary with the derivative of matrix(X, Y) in each parameter"
 
 
 # ---------------------------------------------------------------------- functions of a distance
@@ -261,11 +263,10 @@ class Parameters:
             if isinstance(value, Parameters):
                 yield from ((f"{name}__{inner}", *rest) for inner, *rest in value._parameters())
             elif (name in arguments or not arguments) and self.parameter_bounds.get(name) != "fixed":
-                default = arguments[name].default if arguments else None
-                may_be_float = isinstance(default, float) or (isinstance(default, str) and default == MEDIAN)
-                is_integer = isinstance(value, int) and not isinstance(value, bool)
                 is_median = isinstance(value, str) and value == MEDIAN
-                if isinstance(value, float | np.floating) or is_median or (may_be_float and is_integer):
+                is_integer = isinstance(value, int) and not isinstance(value, bool)
+                is_float = isinstance(value, float | np.floating) or (is_integer and takes_floats(arguments, name))
+                if is_float or is_median:
                     yield name, value, self.parameter_bounds.get(name, POSITIVE)
 
     @property
@@ -309,6 +310,13 @@ class Parameters:
             else:
                 direct[name] = value
         return rebuilt(self, direct | {part: getattr(self, part).replace(**values) for part, values in inner.items()})
+
+    def set_params(self, **_: Any) -> Any:
+        """Raise an error: scikit-learn changes the parameters of a :class:`SklearnKernel`, not of a kernel."""
+        raise TypeError(
+            f"{self} cannot be changed in place; give scikit-learn SklearnKernel({self}), whose parameters can be set, "
+            "or use kernel.replace"
+        )
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -626,6 +634,15 @@ def signature(kind: Any) -> Mapping[str, inspect.Parameter]:
     return {name: given for name, given in inspect.signature(kind).parameters.items() if given.kind in named}
 
 
+def takes_floats(arguments: Mapping[str, inspect.Parameter], name: str) -> bool:
+    """Whether an argument is a float by its default or its annotation."""
+    if name not in arguments:
+        return False
+    default, annotation = arguments[name].default, arguments[name].annotation
+    is_median = isinstance(default, str) and default == MEDIAN
+    return isinstance(default, float) or is_median or annotation is float or str(annotation).startswith("float")
+
+
 def rebuilt(kernel: Rebuilt, changes: Mapping[str, Any]) -> Rebuilt:
     """Return a kernel of the same class with other attributes, through its constructor if that has arguments."""
     kind: Any = type(kernel)
@@ -696,30 +713,39 @@ def check_max_items(kernel: Kernel, n_items: int) -> None:
 def check_matrix(kernel: Kernel, n_items: int) -> None:
     """Raise an error that says what to change if the ``matrix`` method of a user's kernel does not work.
 
-    It is called once with two and three full rankings; of kernels of this package only a user's distance is checked.
+    It is called once with two and three full rankings, and so are ``gradient`` and ``facts``; of kernels of this
+    package only a user's distance is checked.
     """
     for part in attributes(kernel).values():
         if isinstance(part, Kernel):
             check_matrix(part, n_items)
-    distance = kernel.facts(n_items).distance
-    name, call = f"{type(kernel).__name__}.matrix", kernel.matrix
+    identity = np.arange(n_items, dtype=np.int32)
+    Y = np.stack([identity, identity[::-1], np.roll(identity, 1)])
+    X, kind = Y[1:].copy(), type(kernel)
+    name, call = f"{kind.__name__}.matrix", kernel.matrix
     note = f"{name} was called with integer arrays of shape (2, {n_items}) and (3, {n_items}): {MATRIX_HELP}"
-    if type(kernel).__module__.split(".")[0] == "rankernel":
+    if kind.__module__.split(".")[0] == "rankernel":
+        distance = kernel.facts(n_items).distance
         if distance is None or distance.function is None:
             return
         name, call = f"distance={distance.name}", distance.between
         note = f"{name} is called with two rank vectors of length {n_items} and returns one number >= 0"
-    identity = np.arange(n_items, dtype=np.int32)
-    Y = np.stack([identity, identity[::-1], np.roll(identity, 1)])
-    X = Y[1:].copy()
-    try:
-        values, mirrored = call(X, Y), call(Y, X)
-    except Exception as error:
-        error.add_note(note)
-        raise
+    else:
+        facts = noted(lambda: kernel.facts(n_items), f"add def facts(self, n_items): return {FACTS_HELP}")
+        if not isinstance(facts, Facts):
+            raise TypeError(f"{kind.__name__}.facts returned a {type(facts).__name__}; it must return {FACTS_HELP}")
+        own = kind.gradient is not Kernel.gradient
+        found = noted(lambda: kernel.gradient(X, Y), GRADIENT_HELP) if own else kernel.params
+        if not isinstance(found, dict) or found.keys() != kernel.params.keys():
+            shown = f"the keys {sorted(found)}" if isinstance(found, dict) else f"a {type(found).__name__}"
+            raise TypeError(
+                f"{kind.__name__}.gradient returned {shown}, and the parameters are {sorted(kernel.params)}; "
+                f"{GRADIENT_HELP}"
+            )
+    values, mirrored = noted(lambda: (call(X, Y), call(Y, X)), note)
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
-        kind = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
-        raise TypeError(f"{name} returned {kind}; it must return a float array, such as np.array(values, dtype=float)")
+        shown = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
+        raise TypeError(f"{name} returned {shown}; it must return a float array, such as np.array(values, dtype=float)")
     if values.shape != (len(X), len(Y)):
         raise ValueError(
             f"{name} returned shape {values.shape} for {len(X)} and {len(Y)} rankings; it must be {(len(X), len(Y))}: "
@@ -729,6 +755,15 @@ def check_matrix(kernel: Kernel, n_items: int) -> None:
         raise ValueError(f"{name} returned {values[~np.isfinite(values)][0]}; a kernel must be finite")
     if not np.allclose(values, mirrored.T, rtol=1e-6, atol=1e-6 * np.abs(values).max()):
         raise ValueError(f"{name} is not symmetric: its value changes if X and Y are exchanged")
+
+
+def noted(call: Callable[[], Any], note: str) -> Any:
+    """Return the result of a call, or raise its error with a note."""
+    try:
+        return call()
+    except Exception as error:
+        error.add_note(note)
+        raise
 
 
 # ---------------------------------------------------------------------- derivatives
