@@ -353,3 +353,18 @@ def test_large_samples_continue_small_ones():
     for sample in (lambda n: rk.datasets.uniform(n, 30, rng=1), lambda n: rk.datasets.plackett_luce(n, range(1, 31))):
         large, small = sample(100_000), sample(100)
         assert large[:100] == small
+
+
+def test_estimates_of_short_lists_of_many_items_take_memory_for_the_listed_items():
+    X = rankings(40, n_items=1000, listed=10)
+    kernel = rk.Exponential("footrule", 1e-5)
+    kernel.gram(X[:3])  # compiles
+    tracemalloc.start()
+    try:
+        plan = kernel.plan(X)
+        plan.gram()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(plan.method, rk.MonteCarlo)
+    assert peak < 8 * len(X) * X.n_items**2 / 4  # a quarter of the position matrices of all rankings

@@ -783,8 +783,10 @@ def enumerated(
     counts = [count_rows(side, limit, max_down_sets) for side in sides]
     n_evaluations = None if counts[0] is None or counts[-1] is None else counts[0] * counts[-1]
     if n_evaluations is None or n_evaluations > limit:
-        number = "too many" if n_evaluations is None else f"{n_evaluations:,}"
-        number = number if len(number) < 14 else f"about 10^{math.floor(math.log10(n_evaluations or 1))}"
+        number = "too many"
+        if n_evaluations is not None:
+            large = n_evaluations >= 10**10
+            number = f"about 10^{math.floor(math.log10(n_evaluations))}" if large else f"{n_evaluations:,}"
         return NoExactValue(
             kernel, f"enumeration would take {number} evaluations of the kernel (the limit is {limit:,})"
         )

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb
 from threading import RLock
 from typing import Any, cast
 
@@ -24,8 +23,8 @@ from rankernel._utils.rng import stream_key
 from rankernel.completions.draws import Draws, coupling_named
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentValueError
-from rankernel.gram.evaluator import STEP, Block, BlockEstimate, Evaluator, seconds_of_kernel, slices
-from rankernel.gram.exact.features import MAX_DEGREE, LinearEvaluator, centred_products
+from rankernel.gram.evaluator import STEP, Block, BlockEstimate, ConstantEvaluator, Evaluator, seconds_of_kernel, slices
+from rankernel.gram.exact.features import MAX_DEGREE, LinearEvaluator, centred_products, linear_evaluator
 from rankernel.gram.jackknife import (
     FEW_BLOCKS,
     Norms,
@@ -39,7 +38,7 @@ from rankernel.gram.jackknife import (
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.rows import PartialOrders, Rows, concatenated, draw_rows
 from rankernel.kernels.algebra import terms
-from rankernel.kernels.base import Kernel, check_max_items, distance_derivatives
+from rankernel.kernels.base import Facts, Kernel, check_max_items, distance_derivatives
 
 DRAWN_CELLS = 2**21  # items of draws that are made at once: about 0.05 s
 MIN_SIDE, MAX_SIDE = 8, 96  # rows and columns of a block of the matrix
@@ -65,7 +64,7 @@ def tabulated_distance(kernel: Kernel, n_items: int) -> Distance | None:
 
 
 def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: int, n_columns: int) -> float:
-    """Return the approximate time of an estimate on one core, for a resolved method."""
+    """Return the approximate time of an estimate without control variates on one core, for a resolved method."""
     n_pairs, m = n_rows * n_columns, method.n_draws
     distance = tabulated_distance(kernel, n_items)
     if distance is None:
@@ -76,13 +75,10 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
     else:
         item = STEP["cycle"] if distance.cycle_weights is not None else STEP["product"] * (1 + n_items / CACHED_ITEMS)
         step = STEP["lookup"] + n_items * item
-    controls = ControlVariates.of(kernel, n_items, int(method.control_variates))
-    n_features = sum(power.n_features(n_items) for power in controls.powers)
-    known = (STEP["product"] * n_pairs + STEP["feature"] * (n_rows + n_columns)) * n_features
     drawn = STEP["draw"] * (n_rows + n_columns) * m * n_items
     if distance is not None and distance.name == "kendall":
         drawn += STEP["packed"] * (n_rows + n_columns) * m * n_items * n_items / 2
-    return method.replicates * (drawn + n_pairs * (STEP["entry"] + m * m * step)) + known
+    return method.replicates * (drawn + n_pairs * (STEP["entry"] + m * m * step))
 
 
 class MonteCarloEvaluator(Evaluator):
@@ -130,7 +126,8 @@ class MonteCarloEvaluator(Evaluator):
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the approximate time to draw, to compare all draws, and for the means of the control variates."""
-        return estimate_seconds(self.method, self.kernel, self.n_items, n_rows, n_columns)
+        drawn = estimate_seconds(self.method, self.kernel, self.n_items, n_rows, n_columns)
+        return drawn + sum(means.seconds(n_rows, n_columns) for means in self.control_means)
 
     # ------------------------------------------------------------------ draws
 
@@ -359,21 +356,28 @@ class MonteCarloEvaluator(Evaluator):
         return rows, columns, (r, c)
 
     @cached_property
-    def control_means(self) -> list[LinearEvaluator]:
+    def control_means(self) -> list[Evaluator]:
         """The exact mean of each control variate over the completions."""
-        return [LinearEvaluator(self.rankings, self.rankings, power.mean_features) for power in self.controls.powers]
+        found = [power.means(self.rankings) for power in self.controls.powers]
+        for means in found:
+            means.block_side = min(means.block_side, self.block_side)
+        return found
 
     def known_block(self, integrands: list[Integrand], rankings: tuple[Indices, Indices]) -> FloatArray:
         """Return the exact means of the control variates of functions, for a block."""
-        products = [part.products(rankings)[0] for part in self.control_means]
-        return np.stack([weighted_sum(each.coefficients, products) for each in integrands])
+        return self.known(integrands, lambda means, kernel: means.values([kernel], rankings)[0])
 
     def known_pairs(self, integrand: Integrand, left: Indices, right: Indices) -> FloatArray:
         """Return the exact means of the control variates of a function, for pairs of rankings."""
         if not self.controls:
             return np.zeros(len(left))
-        pairs = ((left[k : k + 1], right[k : k + 1]) for k in range(len(left)))
-        return np.array([self.known_block([integrand], pair).item() for pair in pairs])
+        return self.known([integrand], lambda means, kernel: means.paired(kernel, left, right))[0]
+
+    def known(self, integrands: list[Integrand], compute: Callable[[Evaluator, Kernel], FloatArray]) -> FloatArray:
+        """Return the exact means of the control variates of functions."""
+        powers = zip(self.controls.powers, self.control_means, strict=True)
+        products = [compute(means, power) - power.constant(self.n_items) for power, means in powers]
+        return np.stack([weighted_sum(each.coefficients, products) for each in integrands])
 
 
 def pooled(X: Rows, Y: Rows) -> tuple[Rows, Indices, Indices]:
@@ -389,8 +393,11 @@ def pooled(X: Rows, Y: Rows) -> tuple[Rows, Indices, Indices]:
 
 
 @dataclass(frozen=True)
-class Power:
-    """One control variate: a power of z, where the distance is ``d = 2 (L - z)``."""
+class Power(Kernel):
+    """One control variate: a power of z, where the distance is ``d = 2 (L - z)``, plus a constant if the degree is 1.
+
+    With the constant it is the form of the distance, whose mean over completions takes the time of the listed items.
+    """
 
     distance: Distance
     degree: int
@@ -400,15 +407,27 @@ class Power:
         """Return ``z^degree`` at given distances."""
         return np.asarray((self.half_range - np.asarray(d, dtype=np.float64) / 2) ** self.degree)
 
-    def mean_features(self, X: Rows) -> FloatArray:
-        """Return vectors whose inner products are the means of ``z^degree`` over completions."""
-        return centred_products(self.distance, X, self.degree)
+    def constant(self, n_items: int) -> float:
+        """Return the form of two rankings without any information, in which z is 0."""
+        form = self.distance.form
+        assert form is not None
+        is_zero = self.degree > 1 or form.statistic != "positions"
+        return 0.0 if is_zero else float(form.multiply(np.ones((1, n_items))).sum()) / n_items
 
-    def n_features(self, n_items: int) -> int:
-        """Return the number of these features."""
-        assert self.distance.form is not None
-        size = {"pairs": comb(n_items, 2), "ranks": n_items, "positions": n_items**2}[self.distance.form.statistic]
-        return size if self.degree == 1 else size * (size + 1) // 2
+    def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
+        """Return the control variate, with the constant, between full rankings."""
+        return self.at_distance(self.distance.between(X, Y)) + self.constant(X.shape[1])
+
+    def facts(self, n_items: int) -> Facts:
+        """Return the form, if the degree is 1."""
+        return Facts(form=self.distance.form if self.degree == 1 else None)
+
+    def means(self, X: Rows) -> Evaluator:
+        """Return the evaluator of the mean over the completions of both rankings, with the constant."""
+        if not len(X):
+            return ConstantEvaluator((0, 0))
+        found = linear_evaluator(self, X, X) if self.degree == 1 else None
+        return found or LinearEvaluator(X, X, lambda rows: centred_products(self.distance, rows, self.degree))
 
 
 @dataclass(frozen=True)
