@@ -23,6 +23,7 @@ profile.mkdir()
 (profile / "ipython_kernel_config.json").write_text('{"IPKernelApp": {"log_level": 40}}')
 os.environ["IPYTHONDIR"] = str(profile.parent)
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+os.environ["TTY_COMPATIBLE"] = "0"  # commands on the pages show no progress
 font_manager.findfont("sans")  # build matplotlib's font cache, which prints a message, before pages are executed
 
 from public_names import write_lists  # noqa: E402 - the folder of extensions is on the path now

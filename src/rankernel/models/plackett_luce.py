@@ -59,7 +59,7 @@ class ModelFit:
     log_likelihood: float
     n_parameters: int
     n_voters: int
-    _covariance: Callable[[], FloatArray]  # computed on first use
+    _covariance: Callable[[], FloatArray] = field(repr=False)  # computed on first use
 
     @cached_property
     def covariance(self) -> FloatArray:
