@@ -28,10 +28,9 @@ from rankernel.completions.draws import complete
 from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.errors import ArgumentValueError, ExactnessError
 from rankernel.gram.exact.formulas import Overlap
-from rankernel.gram.exact.kendall import log_mallows
 from rankernel.gram.methods import MAX_EVALUATIONS
 from rankernel.gram.rows import check_n_items
-from rankernel.kernels import as_kernel
+from rankernel.kernels import Mallows, as_kernel
 from rankernel.kernels.base import Decay, Kernel
 from rankernel.rankings import Rankings, as_rankings
 
@@ -95,7 +94,7 @@ def mallows_variance(overlap: Overlap, nu: float, n_left: int, n_right: int, cou
     kinds: tuple[FloatArray, ...] = (same,)
     if coupling == "antithetic":
         kinds, n_left, n_right = (same, opposite), n_pairs(n_left), n_pairs(n_right)
-    cells = overlap.cell_sizes
+    cells = overlap.counts[overlap.counts > 0]
     left = [table[list(overlap.left_shape.sizes)].sum() - table[cells].sum() for table in kinds]
     right = [table[list(overlap.right_shape.sizes)].sum() - table[cells].sum() for table in kinds]
     residual = [
@@ -103,7 +102,7 @@ def mallows_variance(overlap: Overlap, nu: float, n_left: int, n_right: int, cou
         for i, u in enumerate(left)
         for j, v in enumerate(right)
     ]
-    square = exp(2 * log_mallows(overlap, nu)[0])
+    square = exp(2 * Mallows(nu).log_gram(overlap.left[None], overlap.right[None]).item())
     parts = (square * fmean(map(expm1, left)), square * fmean(map(expm1, right)), square * fmean(residual))
     return Variance(*parts).of_mean(n_left, n_right)
 

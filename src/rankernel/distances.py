@@ -152,6 +152,8 @@ class Distance:
         initial value, the weight of cycles of length 1 to n, and a bit mask applied to the sum.
     function : callable, optional
         The function of two rank vectors that a user gave.
+    maximum : callable
+        Returns the largest distance between two full rankings of n items; infinite if unknown.
     """
 
     name: str
@@ -167,7 +169,7 @@ class Distance:
     mean: Callable[[int], float] | None = field(default=None, repr=False, compare=False)
     cycle_weights: Callable[[int], IntArray] | None = field(default=None, repr=False, compare=False)
     fill: Callable[[RankArray, RankArray, NDArray[Any]], None] = field(repr=False, compare=False, kw_only=True)
-    largest: Callable[[int], float] = field(repr=False, compare=False, kw_only=True)
+    maximum: Callable[[int], float] = field(repr=False, compare=False, kw_only=True)
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray[Any]:
         """Return the matrix of distances between rankings; between partial ones, of their mean over all completions.
@@ -248,10 +250,6 @@ class Distance:
         products = left.reshape(len(left), -1) @ self.form.multiply(right).reshape(len(right), -1).T
         return np.asarray(2 * (norm - products))
 
-    def maximum(self, n_items: int) -> float:
-        """Return the largest distance between two full rankings of n items; infinite if unknown."""
-        return self.largest(n_items)
-
     def __repr__(self) -> str:
         return self.name
 
@@ -290,7 +288,7 @@ kendall = Distance(
     form=scaled_form("pairs", 0.25),
     mean=lambda n: n * (n - 1) / 4,
     fill=fill_kendall,
-    largest=lambda n: n * (n - 1) // 2,
+    maximum=lambda n: n * (n - 1) // 2,
 )
 
 footrule = Distance(
@@ -307,7 +305,7 @@ footrule = Distance(
     ),
     mean=lambda n: (n * n - 1) / 3,
     fill=fill_rankwise("FOOTRULE"),
-    largest=lambda n: n * n // 2,
+    maximum=lambda n: n * n // 2,
 )
 
 spearman = Distance(
@@ -320,7 +318,7 @@ spearman = Distance(
     form=scaled_form("ranks", 1.0),
     mean=lambda n: n * (n * n - 1) / 6,
     fill=fill_rankwise("SPEARMAN"),
-    largest=lambda n: n * (n * n - 1) // 3,
+    maximum=lambda n: n * (n * n - 1) // 3,
 )
 
 hamming = Distance(
@@ -333,7 +331,7 @@ hamming = Distance(
     form=scaled_form("positions", 0.5),
     mean=lambda n: n - 1.0,
     fill=fill_rankwise("HAMMING"),
-    largest=lambda n: n if n > 1 else 0,
+    maximum=lambda n: n if n > 1 else 0,
 )
 
 
@@ -351,7 +349,7 @@ cayley = Distance(
     left_invariant=True,
     cycle_weights=equal_cycle_weights,
     fill=lambda X, Y, out: _loops.pairs.cycle_codes(X, Y, equal_cycle_weights(X.shape[1]), out),
-    largest=lambda n: n - 1,
+    maximum=lambda n: n - 1,
 )
 
 linf = Distance(
@@ -363,7 +361,7 @@ linf = Distance(
     negative_type_up_to=4,
     coupling="antithetic",
     fill=fill_rankwise("LINF"),
-    largest=lambda n: n - 1,
+    maximum=lambda n: n - 1,
 )
 
 
@@ -390,7 +388,7 @@ def lp(p: float) -> Distance:
         negative_type=p <= 2,
         coupling="antithetic",
         fill=fill,
-        largest=lambda n: float(np.sum(np.abs(np.arange(n) - np.arange(n)[::-1]) ** float(p)) ** (1 / p)),
+        maximum=lambda n: float(np.sum(np.abs(np.arange(n) - np.arange(n)[::-1]) ** float(p)) ** (1 / p)),
     )
 
 
@@ -455,5 +453,5 @@ def function_distance(function: Callable[[RankArray, RankArray], float]) -> Dist
         negative_type=False,
         function=function,
         fill=fill,
-        largest=lambda _: math.inf,
+        maximum=lambda _: math.inf,
     )

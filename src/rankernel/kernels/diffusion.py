@@ -161,7 +161,7 @@ CYCLE_TYPE = Distance(
     left_invariant=True,
     cycle_weights=type_weights,
     fill=fill_types,
-    largest=lambda n: 2**CODE_BITS - 1 if n <= MAX_CODED_ITEMS else 2**62,
+    maximum=lambda n: 2**CODE_BITS - 1 if n <= MAX_CODED_ITEMS else 2**62,
 )
 
 

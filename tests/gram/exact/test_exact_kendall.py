@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankernel as rk
-from rankernel.gram.exact.kendall import MAX_DEGREE, MAX_ITEMS, DistributionEvaluator, KendallEvaluator, PairCounter
+from rankernel.gram.exact.kendall import MAX_DEGREE, MAX_ITEMS, DistributionEvaluator, KendallEvaluator
 
 PAIRS = strategies.sized(strategies.bucket_orders, high=5, length=2)
 EVERYTHING = slice(None), slice(None)
@@ -21,7 +21,7 @@ EVERYTHING = slice(None), slice(None)
 def evaluator_of(X, Y=None):
     X = rk.Rankings(X)
     Y = X if Y is None else rk.Rankings(Y)
-    return DistributionEvaluator(rk.Kendall().exp(), X, Y, PairCounter(X, Y))
+    return DistributionEvaluator(rk.Kendall().exp(), X, Y)
 
 
 def pmf_of(left, right):

@@ -119,8 +119,10 @@ def joins_of(overlap: Overlap) -> Joins:
     """Return the numbers that determine the distribution of the cycles, from one completion of each side."""
     left, right, n_items = overlap.left_shape, overlap.right_shape, overlap.n_items
     if are_top_k(left, right):  # the same numbers for all pairs of lists with the same code
-        shorter, n_cycles = top_k_cycles(overlap)
-        return Joins(n_items - shorter, 0, 0, shorter - n_cycles)
+        listed, listed_too = (np.array([len(shape.sizes) - (not shape.is_full)]) for shape in (left, right))
+        shorter, offset = np.zeros((1, 1), dtype=np.uint64), np.zeros((1, 1), dtype=np.int64)
+        closed_cycles(np.arange(n_items)[None], listed, overlap.right[None], listed_too, shorter, offset)
+        return Joins(n_items - int(shorter[0, 0]), 0, 0, int(offset[0, 0]))
     if left.is_unordered or right.is_unordered:
         return Joins(n_items, 0, 0, 0)
     left_tied, right_tied = tied_positions(left), tied_positions(right)
@@ -130,21 +132,6 @@ def joins_of(overlap: Overlap) -> Joins:
     n_cycles, n_returns = cycles_and_returns(target, left_tied, right_tied)
     n_left, n_right = int(left_tied.sum()), int(right_tied.sum())
     return Joins(n_left, n_right, n_returns, n_items - n_cycles - n_left - n_returns)
-
-
-def top_k_cycles(overlap: Overlap) -> tuple[int, int]:
-    """Return the length of the shorter of two top-k lists, and the number of cycles among its positions."""
-    lengths = (len(shape.sizes) - (not shape.is_full) for shape in (overlap.left_shape, overlap.right_shape))
-    shorter = min(lengths)
-    step = dict(zip(overlap.left.tolist(), overlap.right.tolist(), strict=True))
-    n_cycles, visited = 0, set()
-    for start in range(shorter):
-        position = start
-        while position < shorter and position not in visited:
-            visited.add(position)
-            position = step[position]
-            n_cycles += position == start
-    return shorter, n_cycles
 
 
 def tied_positions(shape: Shape) -> Mask:

@@ -502,12 +502,7 @@ def arrivals(
 
 @compiled
 def add(
-    result: tuple[float, float, int],
-    ways: int,
-    a: int,
-    b: int,
-    u: int,
-    states: tuple[FloatArray, FloatArray, IntArray],
+    result: tuple[float, float, int], ways: int, a: int, b: int, u: int, states: tuple[FloatArray, FloatArray, IntArray]
 ) -> tuple[float, float, int]:
     """Add a state times its number of ways to a scaled sum."""
     x, dx, e = result

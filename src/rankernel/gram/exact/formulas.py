@@ -9,7 +9,6 @@ Gram matrix are looked up.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -158,23 +157,6 @@ class Overlap:
         return shape_of(self.right)
 
     @cached_property
-    def cell_sizes(self) -> IntArray:
-        """The number of shared items for each pair of buckets that share any."""
-        steps = (np.diff(self.left) != 0) | (np.diff(self.right) != 0)
-        ends = np.concatenate([[-1], np.flatnonzero(steps), [self.n_items - 1]])
-        return np.diff(ends).astype(np.int64)
-
-    @cached_property
-    def n_discordant(self) -> int:
-        """The number of pairs of items in opposite strict order in the two rankings."""
-        before: list[int] = []
-        count = 0
-        for value in self.right.tolist():
-            count += len(before) - bisect_right(before, value)
-            insort(before, value)
-        return count
-
-    @cached_property
     def counts(self) -> IntArray:
         """``counts[i, j]`` items are in bucket i on the left and j on the right; last row and column: free items."""
         counts = np.zeros((len(self.left_shape.sizes) + 1, len(self.right_shape.sizes) + 1), dtype=np.int64)
@@ -188,14 +170,9 @@ def shape_of(ranks: RankArray) -> Shape:
     return Shape(tuple(np.bincount(listed).tolist()) if len(listed) else (), int(len(ranks) - len(listed)))
 
 
-def first_and_shape(X: Rankings) -> tuple[Indices, Indices]:
-    """Return the index of the first ranking of each shape, and for each ranking the index of its shape."""
-    return unique_rows(np.column_stack([X.bucket_sizes(), X.n_free]))
-
-
 def shapes(X: Rankings) -> list[Shape]:
     """Return the distinct shapes of rankings."""
-    first, _ = first_and_shape(X)
+    first, _ = unique_rows(np.column_stack([X.bucket_sizes(), X.n_free]))
     rows = zip(X[first].bucket_sizes().tolist(), X[first].n_free.tolist(), strict=True)
     return [Shape(tuple(size for size in sizes if size), free) for sizes, free in rows]
 

@@ -16,17 +16,7 @@ import numpy as np
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.combinatorics import log_mean_exp, log_sum_exp, logs
-from rankernel.gram.exact.formulas import (
-    SLOW,
-    Coder,
-    Formula,
-    LogMean,
-    Overlap,
-    Pairs,
-    Shape,
-    are_top_k,
-    top_k_coder,
-)
+from rankernel.gram.exact.formulas import SLOW, Coder, Formula, LogMean, Overlap, Pairs, Shape, are_top_k, top_k_coder
 from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 

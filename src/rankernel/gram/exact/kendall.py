@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +26,7 @@ from rankernel._loops.pairs import count_inversions, popcount, stream
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.combinatorics import tables
 from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, distinct_values
-from rankernel.gram.exact.formulas import (
-    MIX,
-    CodeArray,
-    Overlap,
-    Shape,
-    function_table,
-    salts,
-    unique_codes,
-)
+from rankernel.gram.exact.formulas import MIX, CodeArray, Shape, function_table, salts, unique_codes
 from rankernel.kernels.base import AffinePower, Decay, Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings, unique_rows
 
@@ -47,6 +39,7 @@ MAX_ITEMS = 200  # of a function that is neither exponential nor a small power: 
 MAX_DEGREE = 8  # of powers from moments, which lose no more than a factor 7!! = 105 of the machine precision
 
 Bits = NDArray[np.uint64]
+Tables = tuple[FloatArray, Bits, FloatArray, FloatArray, FloatArray]  # arguments of write_packed: table to column
 
 
 def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | None:
@@ -70,36 +63,7 @@ def moment_power(kernel: Kernel, n_items: int) -> AffinePower | None:
     return power if isinstance(power, AffinePower) and not kernel.params and power.degree <= MAX_DEGREE else None
 
 
-def log_mallows(overlap: Overlap, nu: float) -> tuple[float, float]:
-    """Return the logarithm of the Mallows kernel of two rankings without free items, and its derivative in nu.
-
-    Examples
-    --------
-    One tied pair against the same pair in order is discordant with probability 1/2.
-
-    >>> value, _ = log_mallows(Overlap.of(np.array([0, 0]), np.array([0, 1])), 0.5)
-    >>> bool(np.isclose(np.exp(value), (1 + np.exp(-0.5)) / 2))
-    True
-    """
-    buckets = [*overlap.left_shape.sizes, *overlap.right_shape.sizes]
-    value, derivative = (float(t[buckets].sum() - t[overlap.cell_sizes].sum()) for t in tables(overlap.n_items, nu))
-    return value - nu * overlap.n_discordant, derivative - overlap.n_discordant
-
-
 # ---------------------------------------------------------------------- one side of a Gram matrix
-
-
-class Packed(NamedTuple):
-    """Rankings as bits: pairs in order and in reverse order, tied buckets, and the index of the bucket sizes."""
-
-    before: Bits
-    after: Bits
-    ties: Bits
-    kind: Indices
-
-    def part(self, rows: Part) -> tuple[Bits, Bits, Bits, Indices]:
-        """Return the bits of some rankings."""
-        return self.before[rows], self.after[rows], self.ties[rows], self.kind[rows]
 
 
 class Side:
@@ -136,17 +100,17 @@ class Side:
         return int((self.sizes > 1).sum(axis=1).max(initial=0))
 
     @cached_property
-    def packed(self) -> Packed:
-        """The rankings as bits."""
+    def packed(self) -> tuple[Bits, Bits, Bits, Indices]:
+        """The rankings as bits: pairs in order, in reverse order, tied buckets; and the index of the bucket sizes."""
         bits, few = _loops.pairs, self.ranks.shape[1] <= PACKED_ITEMS
         ties = bits.tied_sets(self.ranks, self.sizes) if few else np.zeros((len(self.ranks), 1), dtype=np.uint64)
-        return Packed(bits.pairs_in_order(self.ranks), bits.pairs_in_order(-self.ranks), ties, self.kinds[1])
+        return bits.pairs_in_order(self.ranks), bits.pairs_in_order(-self.ranks), ties, self.kinds[1]
 
     def pair_bits(self, rows: Part) -> tuple[Bits, Bits]:
         """Return the bits of the pairs of some rankings in order and in reverse order; none for many items."""
         if self.ranks.shape[1] > _loops.pairs.MAX_BIT_ITEMS:
             return np.zeros((0, 0), dtype=np.uint64), np.zeros((0, 0), dtype=np.uint64)
-        return self.packed.before[rows], self.packed.after[rows]
+        return self.packed[0][rows], self.packed[1][rows]
 
     @cached_property
     def positions(self) -> tuple[IntArray, IntArray]:
@@ -160,12 +124,42 @@ class Side:
         return np.asarray(table[self.sizes[rows]].sum(axis=1))
 
 
-class PairCounter:
-    """Counts discordant pairs of two sets of rankings, and sums tables over the sizes of their shared buckets."""
+# ---------------------------------------------------------------------- exponentials, powers, and tables
 
-    def __init__(self, X: Rankings, Y: Rankings) -> None:
-        self.n_items, self.left = X.n_items, Side(X)
+
+class KendallEvaluator(Evaluator):
+    """Exponentials, powers of affine functions, and with few items and ties any function of the Kendall distance."""
+
+    details = "closed form"
+
+    def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings) -> None:
+        self.kernel, self.X, self.Y, self.n_items, self.left = kernel, X, Y, X.n_items, Side(X)
         self.right = self.left if Y is X else Side(Y)
+        self.exponential = is_exponential(kernel, self.n_items)
+        self.linear = not self.exponential and is_linear(kernel, self.n_items)
+        self.power = None if self.exponential else moment_power(kernel, self.n_items)
+        if self.linear:
+            self.direct = self.n_items <= _loops.pairs.MAX_BIT_ITEMS and not self.is_short
+        else:
+            self.direct = self.n_items <= PACKED_ITEMS and (self.exponential or self.is_tabulated)
+        if not self.direct:
+            self.block_side = min(max(BLOCK_ITEMS // self.n_items, 16), 256)
+        self.cached_tables: tuple[Kernel, Tables] | None = None
+
+    @cached_property
+    def is_tabulated(self) -> bool:
+        """Whether one small table has the mean of a function for all pairs of bucket sizes: at most one tie each."""
+        n_kinds = len(self.left.kinds[0]) * len(self.right.kinds[0])
+        return (
+            self.n_items <= PACKED_ITEMS
+            and max(self.left.max_ties, self.right.max_ties) <= 1
+            and n_kinds * SHARED * (comb(self.n_items, 2) + 1) <= TABLE_SIZE // 4
+        )
+
+    @cached_property
+    def distribution(self) -> DistributionEvaluator:
+        """The evaluator of any function of the distance."""
+        return DistributionEvaluator(self.kernel, self.X, self.Y)
 
     @cached_property
     def is_short(self) -> bool:
@@ -198,45 +192,6 @@ class PairCounter:
         pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, sums_of, max_cells, discordant, sums)
         return discordant, sums
 
-
-# ---------------------------------------------------------------------- exponentials, powers, and tables
-
-
-class KendallEvaluator(Evaluator):
-    """Exponentials, powers of affine functions, and with few items and ties any function of the Kendall distance."""
-
-    details = "closed form"
-
-    def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings) -> None:
-        self.kernel, self.X, self.Y, self.n_items = kernel, X, Y, X.n_items
-        self.counter = PairCounter(X, Y)
-        self.left, self.right = self.counter.left, self.counter.right
-        self.exponential = is_exponential(kernel, self.n_items)
-        self.linear = not self.exponential and is_linear(kernel, self.n_items)
-        self.power = None if self.exponential else moment_power(kernel, self.n_items)
-        if self.linear:
-            self.direct = self.n_items <= _loops.pairs.MAX_BIT_ITEMS and not self.counter.is_short
-        else:
-            self.direct = self.n_items <= PACKED_ITEMS and (self.exponential or self.is_tabulated)
-        if not self.direct:
-            self.block_side = min(max(BLOCK_ITEMS // self.n_items, 16), 256)
-        self.cached_tables: tuple[Kernel, Tables] | None = None
-
-    @cached_property
-    def is_tabulated(self) -> bool:
-        """Whether one small table has the mean of a function for all pairs of bucket sizes: at most one tie each."""
-        n_kinds = len(self.left.kinds[0]) * len(self.right.kinds[0])
-        return (
-            self.n_items <= PACKED_ITEMS
-            and max(self.left.max_ties, self.right.max_ties) <= 1
-            and n_kinds * SHARED * (comb(self.n_items, 2) + 1) <= TABLE_SIZE // 4
-        )
-
-    @cached_property
-    def distribution(self) -> DistributionEvaluator:
-        """The evaluator of any function of the distance."""
-        return DistributionEvaluator(self.kernel, self.X, self.Y, self.counter)
-
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time for the pairs of bits, listed items or sorted items of all entries."""
         n_words, ties = -(-comb(self.n_items, 2) // 64), (self.left.max_ties, self.right.max_ties)
@@ -244,7 +199,7 @@ class KendallEvaluator(Evaluator):
             step = STEP["bits"] * n_words * (2 if self.linear else 1)
             if self.exponential and max(ties) > 1:  # every two buckets are intersected
                 step += STEP["shared"] * max(ties[0], 1) * max(ties[1], 1)
-        elif self.counter.is_short:
+        elif self.is_short:
             step = STEP["counted"] * int(self.X.n_buckets.max(initial=0))
         elif self.n_items <= _loops.pairs.MAX_BIT_ITEMS:
             step = STEP["differing"] * n_words + (STEP["tied"] * self.n_items if min(ties) > 0 else 0)
@@ -292,7 +247,7 @@ class KendallEvaluator(Evaluator):
 
     def assemble(self, sums_of: FloatArray, block: Block, factors: Sequence[float]) -> FloatArray:
         """Return ``-factor c + row sums + column sums - shared sums`` for each table."""
-        discordant, shared = self.counter.count(sums_of, block)
+        discordant, shared = self.count(sums_of, block)
         left = np.stack([self.left.sums(table, block[0]) for table in sums_of])
         right = np.stack([self.right.sums(table, block[1]) for table in sums_of])
         factor = np.array(factors)[:, None, None]
@@ -331,7 +286,10 @@ class KendallEvaluator(Evaluator):
         self, kernel: Kernel, block: Block, out: NDArray[Any], mirrored: NDArray[Any], mirror: bool, triangle: bool
     ) -> None:
         """Write the means of a block, and its transpose if requested."""
-        left, right = self.left.packed.part(block[0]), self.right.packed.part(block[1])
+        left, right = (
+            (bits[rows], reverse[rows], ties[rows], kind[rows])
+            for (bits, reverse, ties, kind), rows in zip((self.left.packed, self.right.packed), block, strict=True)
+        )
         if self.linear:
             power = kernel.facts(self.n_items).function
             assert isinstance(power, AffinePower)
@@ -353,7 +311,7 @@ class KendallEvaluator(Evaluator):
         row = np.exp(self.left.sums(logs))
         column = row if self.Y is self.X else np.exp(self.right.sums(logs))
         offsets = np.zeros((len(self.left.kinds[0]), len(self.right.kinds[0])), dtype=np.uint64)
-        return Tables(table, offsets, np.exp(-logs), row, column)
+        return table, offsets, np.exp(-logs), row, column
 
     def tables(self, kernel: Kernel) -> Tables:
         """Return one table for each pair of bucket sizes: the mean of f(c + X) by c and the number of shared items."""
@@ -368,17 +326,7 @@ class KendallEvaluator(Evaluator):
                     table[i, j, :, shared] = function
                     window_means(table[i, j, :, shared], np.array([[shared, tie], [0, other_tie]]))
         offsets = np.arange(len(left) * len(right), dtype=np.uint64).reshape(len(left), -1) * np.uint64(size * SHARED)
-        return Tables(table.ravel(), offsets, np.ones(self.n_items + 1), np.ones(len(self.X)), np.ones(len(self.Y)))
-
-
-class Tables(NamedTuple):
-    """The arguments of :func:`write_packed` that depend on the kernel."""
-
-    table: FloatArray
-    offsets: Bits
-    inverse: FloatArray
-    row: FloatArray
-    column: FloatArray
+        return table.ravel(), offsets, np.ones(self.n_items + 1), np.ones(len(self.X)), np.ones(len(self.Y))
 
 
 @lru_cache(maxsize=32)
@@ -424,7 +372,7 @@ def cumulant_tables(n_items: int, degree: int) -> FloatArray:
 # ---------------------------------------------------------------------- distributions
 
 
-class DistributionEvaluator(Evaluator):
+class DistributionEvaluator(KendallEvaluator):
     """Any function f of the distance, as the mean of f(c + A + B).
 
     ``X = A + B``: A has the probability generating function ``prod_i [n_i]_q! / prod_ij [C_ij]_q!``, a product of
@@ -432,16 +380,15 @@ class DistributionEvaluator(Evaluator):
     each right ranking, and the distribution of A is short. All terms are positive.
     """
 
-    details = "closed form"
-
-    def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings, counter: PairCounter) -> None:
-        self.kernel, self.X, self.Y, self.counter, self.n_items = kernel, X, Y, counter, X.n_items
+    def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings) -> None:
+        super().__init__(kernel, X, Y)
+        self.direct = False
         self.block_side = min(max(TABLE_SIZE // 4 // (comb(self.n_items, 2) + 1), 16), 256)
 
     @cached_property
     def largest(self) -> tuple[int, int]:
         """The largest bucket on the left, and the largest number of items that one right bucket splits off from it."""
-        tie, others = int(self.counter.left.sizes.max(initial=1)), np.sort(self.counter.right.sizes, axis=1)[:, :-1]
+        tie, others = int(self.left.sizes.max(initial=1)), np.sort(self.right.sizes, axis=1)[:, :-1]
         return tie, min(tie // 2, int(others.max(initial=0)))
 
     @property
@@ -461,19 +408,19 @@ class DistributionEvaluator(Evaluator):
 
     def overlaps(self, rows: Indices, columns: Indices) -> tuple[CodeArray, IntArray]:
         """Return codes of the distribution of A, and the discordant pairs."""
-        left, right = self.counter.left, self.counter.right
+        left, right = self.left, self.right
         if max(left.max_ties, right.max_ties) <= 1:
             tie = left.sizes[rows].max(axis=1, initial=0)
-            discordant, shared = self.counter.count(np.arange(self.n_items + 1.0)[None], (rows, columns))
+            discordant, shared = self.count(np.arange(self.n_items + 1.0)[None], (rows, columns))
             return (shared[0].astype(np.int64) * (self.n_items + 1) + tie[:, None]).view(np.uint64), discordant
-        discordant, _ = self.counter.count(np.empty((0, self.n_items + 1)), (rows, columns))
+        discordant, _ = self.count(np.empty((0, self.n_items + 1)), (rows, columns))
         codes = np.empty(discordant.shape, dtype=np.uint64)
         tie_codes(left.order[rows], left.ranks[rows], right.ranks[columns], salts(self.n_items + 1), codes)
         return codes, discordant
 
     def means(self, functions: FloatArray, block: Block) -> FloatArray:
         """Return the mean of each function, given as a table of its values at all distances."""
-        left, right = self.counter.left, self.counter.right
+        left, right = self.left, self.right
         rows, columns = np.arange(len(self.X))[block[0]], np.arange(len(self.Y))[block[1]]
         codes, discordant = self.overlaps(rows, columns)
         first, overlap = unique_codes(codes)
@@ -509,17 +456,9 @@ class DistributionEvaluator(Evaluator):
             return {}
         return dict(zip(kernel.params, self.means(function_table(kernel, self.n_items)[1:], block), strict=True))
 
-    def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the logarithm of the mean."""
-        function = kernel.facts(self.n_items).function
-        assert function is not None
-        function.log_value(np.arange(comb(self.n_items, 2) + 1))  # raises an error if the kernel can be negative
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.values([kernel], block)[0]))
-
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time to distinguish overlaps, for a distribution of each, and for the mean of each entry."""
-        left, right = self.counter.left, self.counter.right
+        left, right = self.left, self.right
         n_pairs = left.sizes * (left.sizes - 1) / 2
         length = float(n_pairs.sum(axis=1).mean())  # of a distribution, if the ties are split
         n_codes = distinct_values(lambda *block: self.overlaps(*block)[0].view(np.int64), len(self.X), len(self.Y))

@@ -24,15 +24,7 @@ from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.footrule import Group, always_in_groups, matching_of, one_tie_coder
-from rankernel.gram.exact.formulas import (
-    Coder,
-    Formula,
-    LogMean,
-    Overlap,
-    Pairs,
-    Shape,
-    have_one_tie,
-)
+from rankernel.gram.exact.formulas import Coder, Formula, LogMean, Overlap, Pairs, Shape, have_one_tie
 from rankernel.kernels.base import Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings
 
@@ -338,16 +330,7 @@ def unions(grown, parent, part, sizes, degree):
 
 @compiled
 def joint_moments(
-    shared,
-    left_outer,
-    right_outer,
-    left_means,
-    right_means,
-    union,
-    sizes,
-    degree,
-    has_left_outer,
-    has_right_outer,
+    shared, left_outer, right_outer, left_means, right_means, union, sizes, degree, has_left_outer, has_right_outer
 ):
     """Return E z^s / s! for s = 0, ..., degree, where z is a sum of products over a random matching.
 
