@@ -6,13 +6,16 @@ Each section becomes a file ``reference/names-<section>.rst`` with one ``autosum
 
 from __future__ import annotations
 
+import inspect
 import re
+from functools import cache
 from pathlib import Path
 
 import rankernel
 from rankernel._lazy import listed_names
 
 STUB = Path(rankernel.__file__).with_suffix(".pyi")
+REFERENCE = Path(__file__).parents[1] / "reference"
 MODULES = ("datasets", "distances", "interop", "plots")  # documented by sections of their own
 
 
@@ -31,14 +34,48 @@ def sections() -> dict[str, dict[str, list[str]]]:
     return groups
 
 
+@cache
+def module_lists() -> list[list[str]]:
+    """Return the names of modules, such as ``plots.kernel_map``, in each section of the reference pages."""
+    lists: list[list[str]] = []
+    for path in sorted(REFERENCE.glob("*.md")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("#"):
+                lists.append([])
+            elif current := re.fullmatch(r"\.\. currentmodule:: rankernel\.(\S+)", line):
+                module = current[1]
+            elif name := re.fullmatch(r"   (\w+)", line):
+                lists[-1].append(f"{module}.{name[1]}")
+    return lists
+
+
+@cache
+def functions_returning() -> dict[str, list[str]]:
+    """Return the public functions whose result is an object of a class, by the name of the class."""
+    functions: dict[str, list[str]] = {}
+    for name in sorted(set(rankernel.__all__) - {"__version__"}):
+        text = inspect.getdoc(getattr(rankernel, name)) or ""
+        if returned := re.search(r"^Returns\n-+\n(\w+)$", text, re.MULTILINE):
+            functions.setdefault(returned[1], []).append(name)
+    return functions
+
+
 def related_names(name: str, notes: dict[str, dict[str, str]]) -> list[str]:
-    """Return the names to see also: those of the notes, or else the first names of the same section."""
-    given = notes.get(name, {}).get("see_also", "").split()
-    for group in sections().values():
-        for names in group.values():
-            if name in names and not given:
-                given = [other for other in names if other != name and other not in MODULES][:6]
-    return given
+    """Return the names to see also.
+
+    These are the names of the notes; or else the functions that return an object of this class, if it is a class of a
+    module; or else the first names of the same section.
+    """
+    if given := notes.get(name, {}).get("see_also", "").split():
+        return given
+    module, _, short = name.rpartition(".")
+    if module and short in functions_returning():
+        return functions_returning()[short]
+    public = [names for group in sections().values() for names in group.values()]
+    for names in (*public, *module_lists()):
+        if name in names:
+            return [other for other in names if other != name and other not in MODULES][:6]
+    return []
 
 
 def list_file(section: str) -> str:

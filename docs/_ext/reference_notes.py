@@ -1,6 +1,6 @@
 """Add related names, cost and theory links to the reference, and resolve short names in docstrings.
 
-``reference/notes.toml`` contains one entry for each public name, which a test checks.
+``reference/notes.toml`` contains names to see also, the cost, and sections of the theory; a test checks the names.
 """
 
 from __future__ import annotations

@@ -86,7 +86,23 @@ def check_result(name: str, result: Any, attributes: Sequence[str], wanted: str)
 
 
 def save(ax: Axes, path: str | Path) -> None:
-    """Write the figure of the axes to a file; equal pictures give identical files."""
+    """Write the figure of the axes to a file; equal pictures give identical files.
+
+    Parameters
+    ----------
+    ax : Axes
+        Axes of Matplotlib, as returned by the functions of this module.
+    path : path
+        The file; its suffix is the format, such as ``.png``, ``.svg`` or ``.pdf``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "map.svg")
+    >>> save(kernel_map([[0, 0], [1, 2]]), path)
+    >>> path.is_file()
+    True
+    """
     figure: Figure = check_result("ax", ax, ("figure", "spines", "plot"), "Matplotlib axes").figure
     path = check_path("path", path)
     types = figure.canvas.get_supported_filetypes()
@@ -365,7 +381,28 @@ def pairwise_preferences(X: Any, *, title: str | None = None, ax: Axes | None = 
 
 
 def null_distribution(result: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the null distribution of a test, such as an MMDResult, and its statistic."""
+    """Draw the null distribution of a test and its statistic.
+
+    Parameters
+    ----------
+    result : KernelTestResult
+        The result of a permutation test, such as that of :func:`mmd_test`.
+    title : str, optional
+        Title of the axes.
+    ax : Axes, optional
+        Axes to draw into.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from rankernel import mmd_test
+    >>> ax = null_distribution(mmd_test([[0, 1, 2], [0, 2, 1]], [[2, 1, 0], [2, 0, 1]], "mallows", n_permutations=99))
+    >>> ax.get_xlabel()
+    'statistic under the null hypothesis'
+    """
     check_result("result", result, ("null_distribution", "statistic", "pvalue"), "a test result, as of mmd_test(X, Y)")
     ax = axes(ax, 6.0, 3.2, title)
     ax.hist(result.null_distribution, bins=40, color=GREY)
@@ -380,7 +417,28 @@ def null_distribution(result: Any, *, title: str | None = None, ax: Axes | None 
 
 
 def evalues(test: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the e-values of a SequentialMMDTest, and the value at which its null hypothesis is rejected."""
+    """Draw the e-values of a sequential test, and the value at which its null hypothesis is rejected.
+
+    Parameters
+    ----------
+    test : SequentialMMDTest
+        The test.
+    title : str, optional
+        Title of the axes.
+    ax : Axes, optional
+        Axes to draw into.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from rankernel import Mallows, SequentialMMDTest
+    >>> test = SequentialMMDTest(Mallows(0.5)).update([[0, 1, 2], [0, 2, 1]], [[2, 1, 0], [2, 0, 1]])
+    >>> evalues(test).get_ylabel()
+    'e-value'
+    """
     check_result("test", test, ("log_evalues", "alpha"), "a SequentialMMDTest")
     ax = axes(ax, 6.0, 3.2, title)
     ax.plot(np.arange(len(test.log_evalues) + 1), np.exp(np.minimum([0.0, *test.log_evalues], 700)), color=COLOURS[0])

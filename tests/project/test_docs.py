@@ -21,7 +21,7 @@ NOTES = tomllib.loads((DOCS / "reference" / "notes.toml").read_text(encoding="ut
 NAMES = sorted(set(rankernel.__all__) - {"__version__"})
 # Files that the build makes from the stub file, which groups the public names.
 sys.path.insert(0, str(DOCS / "_ext"))
-from public_names import MODULES, list_file, related_names, sections  # noqa: E402
+from public_names import MODULES, list_file, module_lists, related_names, sections  # noqa: E402
 
 
 @cache
@@ -40,9 +40,18 @@ def titled_labels() -> set[str]:
     return {label for path in PAGES for label in re.findall(r"^\(([\w-]+)\)=\n#", text_of(path), flags=re.MULTILINE)}
 
 
+MODULE_NAMES = sorted(name for names in module_lists() for name in names)
+
+
 def test_notes_are_about_documented_names():
-    results = {f"stats.{name}" for name in rankernel.stats.__all__} | {"gram.GramSums"}
-    assert set(NOTES) <= {*NAMES, *results}
+    assert set(NOTES) <= {*NAMES, *MODULE_NAMES}
+
+
+@pytest.mark.parametrize("name", MODULE_NAMES)
+def test_names_of_modules_have_names_to_see_also(name):
+    related = related_names(name, NOTES)
+    assert related, f"{name}: add see_also to docs/reference/notes.toml"
+    assert set(related) <= {*NAMES, *MODULE_NAMES} - {name}
 
 
 @pytest.mark.parametrize("name", NOTES)
