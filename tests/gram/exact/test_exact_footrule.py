@@ -13,6 +13,7 @@ from overlaps import log_mean, one_tie, overlap_of, top
 
 import rankernel as rk
 from rankernel.errors import ExactnessError
+from rankernel.gram.exact import footrule
 from rankernel.gram.exact.footrule import ExponentialFootrule, Group, matching_of, sweep_group
 from rankernel.gram.exact.formulas import Overlap, Shape
 from rankernel.gram.exact.spearman import log_permanent
@@ -20,7 +21,7 @@ from rankernel.gram.exact.spearman import log_permanent
 FORMULA = ExponentialFootrule()
 KERNEL = rk.Exponential("footrule", 0.1)
 NUS = st.sampled_from([0.0, 1e-6, 0.1, 0.7, 3.0])
-LARGE_NU = 400.0  # sums are scaled by powers of two, however few the items
+LARGE_NU = 400.0  # sums underflow in double precision, so they are computed in logarithms
 
 # ---------------------------------------------------------------------- oracles
 
@@ -96,7 +97,7 @@ def test_value_and_derivative_match_brute_force(pair, nu):
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 14).flatmap(lambda n: st.lists(one_tie(n), min_size=2, max_size=4)), NUS | st.just(LARGE_NU))
 def test_many_pairs_at_once_match_single_pairs(rows, nu):
-    """The loop over many small pairs does not scale by powers of two; the one for any pair does."""
+    """One tie on each side is laid out by positions for all pairs; single pairs are split into groups of buckets."""
     X = rk.Rankings(rows)
     first, second = np.indices((len(X), len(X))).reshape(2, -1)
     found = FORMULA.solve(KERNEL, nu, X, X, first, second)
@@ -130,6 +131,19 @@ def test_sweep_matches_the_permanent(nu):
         costs = np.abs(rows[:, None] - columns[None, :]).astype(float)
         costs[: len(group.left_outer), : len(group.right_outer)] = np.inf
         assert sweep_group(group, nu) == pytest.approx(log_permanent(costs, nu), rel=1e-13)
+
+
+@pytest.mark.parametrize(("n", "k", "m"), [(12, 3, 5), (60, 8, 8), (150, 4, 7)])
+def test_sums_and_their_logarithms_agree(n, k, m):
+    """Compiled sums in double precision, and sums of logarithms for rates at which these underflow."""
+    rng = np.random.default_rng(n)
+    (group,) = matching_of(Overlap.of(top(rng.permutation(n), k), top(rng.permutation(n), m))).groups
+    parts = (group.left_outer, group.right_outer, group.left, group.right)
+    positions, kinds = np.concatenate(parts), np.repeat(np.arange(4), [len(part) for part in parts])
+    order = np.argsort(positions, kind="stable")
+    for nu in (0.0, 1 / n**2, 30 / n**2, 400 / n**2):
+        in_logarithms = footrule.log_permanent(positions[order], kinds[order], nu)
+        assert sweep_group(group, nu) == pytest.approx(in_logarithms, rel=2e-13)
 
 
 @pytest.mark.parametrize("n", [40, 300])

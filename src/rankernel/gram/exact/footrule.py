@@ -44,8 +44,7 @@ from rankernel.kernels.base import Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings
 
 MAX_STEPS = 60_000_000  # states that a sweep visits: about half a second
-SAFE_EXPONENT = 400.0  # sums with smaller exponents neither overflow nor underflow
-SAFE_ITEMS = 60
+SAFE_EXPONENT = 1000.0  # positions times (1 + nu times the largest one) up to which no sum underflows
 PAIRS_AT_ONCE = 4096  # pairs of rankings whose positions are laid out at once
 
 NONE = np.empty(0, dtype=np.int64)
@@ -228,10 +227,11 @@ class ExponentialFootrule(Formula):
         )
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the time of the sweep, which reaches a part of the states; scaled sums take longer."""
+        """Return the time of the sweep, which reaches a part of the states; in logarithms it takes longer."""
         n_items, rate = left.n_items, decay_rate(kernel, left.n_items)
-        is_safe = have_one_tie(left, right) and rate * n_items**2 < SAFE_EXPONENT and n_items <= SAFE_ITEMS
-        return 2e-5 + (1e-9 if is_safe else 6e-9) * n_sweep_steps(left, right)
+        if rate * n_items**2 < SAFE_EXPONENT:
+            return 2e-5 + 1e-9 * n_sweep_steps(left, right)
+        return 1e-3 * n_items + 1e-7 * n_sweep_steps(left, right)
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of the positions that meet a tie, for rankings with one tie each."""
@@ -280,11 +280,10 @@ def n_sweep_steps(left: Shape, right: Shape) -> int:
 def sweep_group(group: Group, nu: float) -> tuple[float, float]:
     """Return the logarithm of the permanent of a group and its derivative in nu."""
     parts = (group.left_outer, group.right_outer, group.left, group.right)
-    positions = np.concatenate(parts)
-    kinds = np.repeat(np.arange(4), [len(part) for part in parts])
-    order = np.argsort(positions, kind="stable")
-    value, derivative = log_permanent(positions[order], kinds[order], float(nu))
-    return float(value), float(derivative)
+    positions, totals = np.concatenate(parts), np.array([[len(part) for part in parts]])
+    order, kinds = np.argsort(positions, kind="stable"), np.repeat(np.arange(4), totals[0])
+    value, derivative = sweep(positions[order], kinds[order], np.array([0, len(order)]), totals, nu)[0].tolist()
+    return value, derivative
 
 
 def one_tie_means(X: IntArray, Y: IntArray, tie: IntArray, tie_Y: IntArray, nu: float) -> FloatArray:
@@ -304,26 +303,68 @@ def one_tie_means(X: IntArray, Y: IntArray, tie: IntArray, tie_Y: IntArray, nu: 
     totals = present.sum(axis=1)
     starts = np.concatenate([[0], np.cumsum(totals.sum(axis=1))])
     _, positions, kinds = np.nonzero(present)
-    result = np.zeros((n_pairs, 2))
-    if nu * n * n < SAFE_EXPONENT and n <= SAFE_ITEMS:
-        left_outer, right_outer, left, _ = totals.max(axis=0, initial=0)
-        states = np.empty((4, left_outer + 2, right_outer + 2, left + 2))
-        log_permanents(positions, kinds, starts, totals, nu, states, np.empty(2 * n + 1), result)
-    else:
-        for k in np.flatnonzero(np.diff(starts)).tolist():
-            part = slice(starts[k], starts[k + 1])
-            result[k] = log_permanent(positions[part], kinds[part], nu)
+    result = sweep(positions, kinds, starts, totals, nu)
     _, right_outer, left, right = totals.T
-    result[:, 0] += (
-        gammaln(left - right_outer + 1) - gammaln(left + 1) - gammaln(right + 1)
-    )  # shared items are interchangeable
+    shared = left - right_outer  # items, which are interchangeable
+    result[:, 0] += gammaln(shared + 1) - gammaln(left + 1) - gammaln(right + 1)
     return result
+
+
+def sweep(positions: IntArray, kinds: IntArray, starts: IntArray, totals: IntArray, nu: float) -> FloatArray:
+    """Return the log of the sum over all matchings of ``exp(-nu total displacement)``, and its derivative in nu.
+
+    Pair k of rankings has the positions from index ``starts[k]`` on, in ascending order, each with its kind, and
+    ``totals[k]`` positions of each kind. Outer positions are not matched with each other. A position that is still
+    unmatched is open, and each step of the sweep costs as much as there are open positions. A state is the number of
+    open positions of each kind: ``a`` left outer, ``b`` right outer, ``u`` left and ``v`` right, where ``v`` follows
+    from the others.
+    """
+    result = np.zeros((len(totals), 2))
+    (left_outer, right_outer, left, _), n_positions = totals.max(axis=0, initial=0), totals.sum(axis=1).max(initial=0)
+    states = np.empty((4, left_outer + 2, right_outer + 2, left + 2))
+    checked = bool(n_positions * (nu * positions.max(initial=0) + 1) > SAFE_EXPONENT)
+    log_permanents(positions, kinds, starts, totals, nu, checked, states, np.empty(n_positions + 1), result)
+    for k in np.flatnonzero(np.isnan(result[:, 0])).tolist():
+        part = slice(starts[k], starts[k + 1])
+        result[k] = log_permanent(positions[part], kinds[part], nu)
+    return result
+
+
+@np.errstate(divide="ignore", invalid="ignore", under="ignore")
+def log_permanent(positions: IntArray, kinds: IntArray, nu: float) -> tuple[float, float]:
+    """Return the same for one pair, with all sums in logarithms, at any rate."""
+    a, b, u = np.indices((np.bincount(kinds, minlength=4)[:3] + 1).tolist())
+    inside = slice(1, -1), slice(1, -1), slice(1, -1)  # of a margin of impossible states
+    logs, derivatives = np.full((2, *np.add(a.shape, 2)), -np.inf)
+    logs[1, 1, 1], derivatives[:], balance, offset = 0.0, 0.0, 0, 0.0
+    for kind, gap in zip(kinds.tolist(), np.append(np.diff(positions), 0).tolist(), strict=True):
+        balance += 1 if kind in (LEFT_OUTER, LEFT) else -1
+        v, n_open = a + u - b - balance, 2 * (a + u) - balance
+        # A position stays open, or is matched with an open one: the change of a, b and u, and the number of ways.
+        changes = (
+            [((1, 0, 0), 1), ((0, 0, 0), v + 1)],
+            [((0, 1, 0), 1), ((0, 0, -1), u + 1)],
+            [((0, 0, 1), 1), ((0, 0, 0), v + 1), ((0, -1, 0), b + 1)],
+            [((0, 0, 0), 1), ((0, 0, -1), u + 1), ((-1, 0, 0), a + 1)],
+        )[kind]
+        before = [np.roll(np.stack([logs, derivatives]), change, (1, 2, 3))[:, *inside] for change, _ in changes]
+        terms = np.stack([log + np.log(ways) for (log, _), (_, ways) in zip(before, changes, strict=True)])
+        terms[:, v < 0] = -np.inf
+        sums = np.logaddexp.reduce(terms)
+        weighted = sum(np.exp(term - sums) * derivative for term, (_, derivative) in zip(terms, before, strict=True))
+        derivatives[inside] = np.where(np.isfinite(sums), weighted - gap * n_open, 0.0)
+        logs[inside] = sums - nu * gap * n_open
+        offset += logs.max()
+        logs -= logs.max()
+    return float(logs[1, 1, 1] + offset), float(derivatives[1, 1, 1])
 
 
 # ---------------------------------------------------------------------- compiled loops
 
 LEFT_OUTER, RIGHT_OUTER, LEFT, RIGHT = 0, 1, 2, 3
 LOG_2 = math.log(2.0)
+TINY = 1e-250
+STEPS_AT_ONCE = 64  # sums grow by less than 1e280: each step multiplies them by at most three times the items
 
 
 @compiled
@@ -349,60 +390,12 @@ def one_tie_codes(X, Y, tie, tie_Y, salt, power, out, offsets):
 
 
 @compiled
-def log_permanent(positions: IntArray, kinds: IntArray, nu: float) -> tuple[float, float]:
-    """Return the log of the sum over all matchings of ``exp(-nu total displacement)``, and its derivative in nu.
+def log_permanents(positions, kinds, starts, totals, nu, checked, states, decay, out):
+    """Write the results of :func:`sweep`, and nan if a sum underflows, which is ``checked`` where it is possible.
 
-    ``positions`` are in ascending order, each with its kind; outer positions are not matched with each other. A
-    position that is still unmatched is open, and each step of the sweep costs as much as there are open positions. A
-    state is the number of open positions of each kind: ``a`` left outer, ``b`` right outer, ``u`` left and ``v`` right,
-    where ``v`` follows from the others.
-
-    Every state has a separate power of two, as states with small values may dominate later.
-    """
-    total = np.bincount(kinds, minlength=4)
-    shape = (total[LEFT_OUTER] + 1, total[RIGHT_OUTER] + 1, total[LEFT] + 1)
-    # Value, derivative in nu and power of two of each state.
-    value, derivative, power = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
-    next_value, next_derivative, next_power = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
-    value[0, 0, 0] = 1.0
-    passed, rest = np.zeros(4, dtype=np.int64), total.copy()
-    decay, decay_power, decay_gap = np.ones(len(kinds) + 1), np.zeros(len(kinds) + 1, dtype=np.int64), 0
-    for step in range(len(kinds)):
-        kind = kinds[step]
-        passed[kind] += 1
-        rest[kind] -= 1
-        balance = passed[LEFT_OUTER] + passed[LEFT] - passed[RIGHT_OUTER] - passed[RIGHT]
-        gap = positions[step + 1] - positions[step] if step + 1 < len(kinds) else 0
-        if gap != decay_gap:
-            fill_decay(nu * gap, decay, decay_power)
-            decay_gap = gap
-        next_value[:] = 0.0
-        for a in range(min(passed[LEFT_OUTER], rest[RIGHT]) + 1):
-            for b in range(min(passed[RIGHT_OUTER], rest[LEFT]) + 1):
-                first, last = live_range(a, b, balance, passed, rest)
-                for u in range(first, last + 1):
-                    x, dx, e = arrivals(kind, a, b, u, a + u - b - balance, value, derivative, power)
-                    if x > 0.0:
-                        n_open = 2 * (a + u) - balance
-                        dx -= gap * n_open * x
-                        shift = normal_power(x)
-                        factor = decay[n_open] * math.ldexp(1.0, -shift)
-                        next_value[a, b, u], next_derivative[a, b, u] = factor * x, factor * dx
-                        next_power[a, b, u] = e + decay_power[n_open] + shift
-        value, next_value = next_value, value
-        derivative, next_derivative = next_derivative, derivative
-        power, next_power = next_power, power
-    x = value[0, 0, 0]
-    return math.log(x) + power[0, 0, 0] * LOG_2, derivative[0, 0, 0] / x
-
-
-@compiled
-def log_permanents(positions, kinds, starts, totals, nu, states, decay, out):
-    """Write :func:`log_permanent` for each of many pairs whose sums neither overflow nor underflow.
-
-    ``totals[k]`` are the numbers of positions of each kind, ``starts[k]`` is the index of the first position of pair k.
-    Reachable states are surrounded by zeros instead of tests for their existence. Everything is one loop that allocates
-    nothing large, as functions and new arrays would be compiled into it again.
+    The sum of a state is multiplied by u!, and all sums by a power of two now and then, so that those of many items do
+    not overflow. Reachable states are surrounded by zeros instead of tests for their existence. Everything is one loop
+    that allocates nothing large, as functions and new arrays would be compiled into it again.
     """
     value, derivative, next_value, next_derivative = states[0], states[1], states[2], states[3]
     passed, rest = np.zeros(4, np.int64), np.zeros(4, np.int64)
@@ -410,7 +403,7 @@ def log_permanents(positions, kinds, starts, totals, nu, states, decay, out):
     for k in range(len(totals)):
         for kind in range(4):
             passed[kind], rest[kind] = 0, totals[k, kind]
-        n_u = rest[LEFT] + 2
+        n_u, power, underflows = rest[LEFT] + 2, 0, False
         for a in range(2):
             for b in range(2):
                 for u in range(n_u):
@@ -433,7 +426,11 @@ def log_permanents(positions, kinds, starts, totals, nu, states, decay, out):
                         next_value[a, b, u], next_derivative[a, b, u] = 0.0, 0.0
                     if a > most_a or b > most_b:
                         continue
-                    first, last = live_range(a, b, balance, passed, rest)
+                    # The smallest and the largest u from which every open position can still be matched.
+                    known = passed[LEFT] - passed[RIGHT_OUTER] + b
+                    n_shared = passed[LEFT] + rest[LEFT] - passed[RIGHT_OUTER] - rest[RIGHT_OUTER]
+                    first = max(0, b + balance - a, known - n_shared)
+                    last = min(known, rest[RIGHT] + rest[RIGHT_OUTER], rest[LEFT] + rest[LEFT_OUTER] + b + balance - a)
                     for u in range(first, last + 1):
                         v = a + u - b - balance
                         if kind == LEFT_OUTER:
@@ -441,96 +438,41 @@ def log_permanents(positions, kinds, starts, totals, nu, states, decay, out):
                             if a > 0:
                                 x, dx = x + value[a - 1, b, u], dx + derivative[a - 1, b, u]
                         elif kind == RIGHT_OUTER:
-                            x, dx = (u + 1) * value[a, b, u + 1], (u + 1) * derivative[a, b, u + 1]
+                            x, dx = value[a, b, u + 1], derivative[a, b, u + 1]
                             if b > 0:
                                 x, dx = x + value[a, b - 1, u], dx + derivative[a, b - 1, u]
                         elif kind == LEFT:
                             x = (v + 1) * value[a, b, u] + (b + 1) * value[a, b + 1, u]
                             dx = (v + 1) * derivative[a, b, u] + (b + 1) * derivative[a, b + 1, u]
                             if u > 0:
-                                x, dx = x + value[a, b, u - 1], dx + derivative[a, b, u - 1]
+                                x, dx = x + u * value[a, b, u - 1], dx + u * derivative[a, b, u - 1]
                         else:
-                            x = value[a, b, u] + (u + 1) * value[a, b, u + 1] + (a + 1) * value[a + 1, b, u]
-                            dx = (
-                                derivative[a, b, u]
-                                + (u + 1) * derivative[a, b, u + 1]
-                                + (a + 1) * derivative[a + 1, b, u]
-                            )
+                            x = value[a, b, u] + value[a, b, u + 1] + (a + 1) * value[a + 1, b, u]
+                            dx = derivative[a, b, u] + derivative[a, b, u + 1] + (a + 1) * derivative[a + 1, b, u]
                         n_open = 2 * (a + u) - balance
                         factor = decay[n_open] if gap > 0 else 1.0
                         next_value[a, b, u] = factor * x
                         next_derivative[a, b, u] = factor * (dx - gap * n_open * x)
+                        if checked and factor * x < TINY and x > 0.0:
+                            underflows = True
             value, next_value = next_value, value
             derivative, next_derivative = next_derivative, derivative
-        out[k, 0], out[k, 1] = math.log(value[0, 0, 0]), derivative[0, 0, 0] / value[0, 0, 0]
-
-
-@compiled
-def live_range(a: int, b: int, balance: int, passed: IntArray, rest: IntArray) -> tuple[int, int]:
-    """Return the smallest and the largest u from which every open position can still be matched."""
-    known = passed[LEFT] - passed[RIGHT_OUTER] + b
-    n_shared = passed[LEFT] + rest[LEFT] - passed[RIGHT_OUTER] - rest[RIGHT_OUTER]
-    first = max(0, b + balance - a, known - n_shared)
-    last = min(known, rest[RIGHT] + rest[RIGHT_OUTER], rest[LEFT] + rest[LEFT_OUTER] + b + balance - a)
-    return first, last
-
-
-@compiled
-def arrivals(
-    kind: int, a: int, b: int, u: int, v: int, value: FloatArray, derivative: FloatArray, power: IntArray
-) -> tuple[float, float, int]:
-    """Return the sum, its derivative and power of two over the ways in which a position leads to a state.
-
-    The position stays open, or is matched with one that is open on the other side; not two outer ones.
-    """
-    moves = (value, derivative, power)
-    none = (0.0, 0.0, 0)
-    if kind == LEFT_OUTER:
-        result = add(none, v + 1, a, b, u, moves)
-        return add(result, 1, a - 1, b, u, moves) if a > 0 else result
-    if kind == RIGHT_OUTER:
-        result = add(none, u + 1, a, b, u + 1, moves) if u + 1 < value.shape[2] else none
-        return add(result, 1, a, b - 1, u, moves) if b > 0 else result
-    if kind == LEFT:
-        result = add(none, v + 1, a, b, u, moves)
-        result = add(result, 1, a, b, u - 1, moves) if u > 0 else result
-        return add(result, b + 1, a, b + 1, u, moves) if b + 1 < value.shape[1] else result
-    result = add(none, 1, a, b, u, moves)
-    result = add(result, u + 1, a, b, u + 1, moves) if u + 1 < value.shape[2] else result
-    return add(result, a + 1, a + 1, b, u, moves) if a + 1 < value.shape[0] else result
-
-
-@compiled
-def add(
-    result: tuple[float, float, int], ways: int, a: int, b: int, u: int, states: tuple[FloatArray, FloatArray, IntArray]
-) -> tuple[float, float, int]:
-    """Add a state times its number of ways to a scaled sum."""
-    x, dx, e = result
-    y, dy, f = ways * states[0][a, b, u], ways * states[1][a, b, u], states[2][a, b, u]
-    if y == 0.0:
-        return result
-    if x == 0.0:
-        return y, dy, f
-    if f == e:
-        return x + y, dx + dy, e
-    if f < e:
-        scale = math.ldexp(1.0, f - e)
-        return x + scale * y, dx + scale * dy, e
-    scale = math.ldexp(1.0, e - f)
-    return scale * x + y, scale * dx + dy, f
-
-
-@compiled
-def normal_power(x: float) -> int:
-    """Return the power of two to divide a number by: 0 while it is far from overflow and underflow."""
-    if 1e-30 < x < 1e30:
-        return 0
-    return math.frexp(x)[1]
-
-
-@compiled
-def fill_decay(rate: float, decay: FloatArray, decay_power: IntArray) -> None:
-    """Write exp(-rate m) for each number m of open positions, as a factor and a power of two."""
-    for m in range(len(decay)):
-        decay_power[m] = math.floor(-rate * m / LOG_2) if abs(rate * m) > 20.0 else 0
-        decay[m] = math.exp(-rate * m - decay_power[m] * LOG_2)
+            if underflows:
+                break
+            if (step - starts[k]) % STEPS_AT_ONCE == STEPS_AT_ONCE - 1:
+                largest = 0.0
+                for a in range(most_a + 1):
+                    for b in range(most_b + 1):
+                        for u in range(n_u):
+                            largest = max(largest, value[a, b, u])
+                shift = math.frexp(largest)[1]
+                scale = math.ldexp(1.0, -shift)
+                power += shift
+                for a in range(most_a + 1):
+                    for b in range(most_b + 1):
+                        for u in range(n_u):
+                            value[a, b, u] *= scale
+                            derivative[a, b, u] *= scale
+        out[k, 0] = np.nan
+        if not underflows:
+            out[k, 0], out[k, 1] = math.log(value[0, 0, 0]) + power * LOG_2, derivative[0, 0, 0] / value[0, 0, 0]
