@@ -47,6 +47,10 @@ STEP = {
     "code": 20e-9,  # distinguished from others and looked up
     "product": 0.35e-9,  # of two features
     "feature": 10e-9,  # of one ranking made
+    "pairs": 25e-9,  # the mean order of two items in one ranking
+    "positions": 6e-9,  # the probability of an item at a position of one ranking
+    "ranks": 80e-9,  # the mean rank of an item in one ranking
+    "pair products": 60e-9,  # the mean product of the orders of two pairs of items in one ranking
     "distance": 0.5e-9,  # of two full rankings, for each item
     "cycle": 5e-9,  # of two full rankings followed, for each item
     "kernel": 12e-9,  # an elementary function of an array
@@ -385,7 +389,8 @@ def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
     if form is not None and form.mixes_items:
         return STEP["product"] * n_items**2 / 2
     if isinstance(kernel, WeightedKendall):
-        return STEP["concordance"] * n_items**2 / 2
+        n_weighted = n_items if kernel.combine == "additive" else np.count_nonzero(kernel.position_weights(n_items))
+        return STEP["counted"] * n_items + STEP["concordance"] * float(n_weighted) ** 2 / 2
     step = STEP["cycle"] if distance is None or distance.cycle_weights is not None else STEP["distance"]
     return step * n_items + STEP["kernel"]
 

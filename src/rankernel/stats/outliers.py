@@ -15,7 +15,7 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, require, warn
 from rankernel.gram.evaluator import slices
-from rankernel.gram.methods import MethodLike, unbiased_method
+from rankernel.gram.methods import MethodLike, MonteCarlo, unbiased_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.models.mallows import MallowsModel
@@ -34,7 +34,7 @@ MIN_VOTERS = 20  # to fit a null model
 MAX_OUTLIER_SHARE = 0.15  # a larger share is another group of voters rather than outliers
 N_SIMULATED = 4000  # ballots of each null model, divided among the shapes of ballots (benchmarks/outliers.py)
 MIN_SIMULATED = 800  # for each shape
-SIMULATED_AT_ONCE = 2048  # simulated ballots whose kernel values are held at once
+SIMULATED_AT_ONCE = 512  # simulated ballots whose kernel values are held at once
 MAX_SHAPES = 20  # shapes that are simulated separately; rarer ones are pooled
 CONCENTRATIONS = (0.0, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.75, 1.0, 1.33, 1.8, 2.4, 3.2, 4.5)  # over the fitted one
 MAX_UNIFORM_SHARE = 0.05  # a larger share of uniform ballots is a group of inliers (benchmarks/outliers.py)
@@ -496,8 +496,10 @@ class SimulatedDistances:
         method = unbiased_method(plan.method)
         means, diagonal = np.empty(len(distinct)), np.empty(len(distinct))
         for part in slices(len(distinct), SIMULATED_AT_ONCE):  # which bounds the memory of draws
-            means[part] = plan.kernel.gram(distinct[part], self.sample.data, method=method) @ self.weights
-            diagonal[part] = plan.kernel.plan(distinct[part], method=method).diagonal(unbiased=True)
+            against = plan.kernel.plan(distinct[part], self.sample.data, method=method)
+            means[part] = against.gram() @ self.weights
+            own = against if isinstance(method, MonteCarlo) else plan.kernel.plan(distinct[part], method=method)
+            diagonal[part] = own.diagonal(unbiased=True)
         simulated = self.factor * (diagonal - 2 * means + self.squared_norm)[inverse]
         tolerance = TIE_TOLERANCE * float(np.abs(diagonal).mean())
         return weight_above(simulated, weights, distances - tolerance) / len(simulated)

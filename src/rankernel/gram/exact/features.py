@@ -177,8 +177,10 @@ class LinearEvaluator(Evaluator):
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time to compute the statistics, to transform them, and to multiply them."""
-        n_times = 1 if self.is_cached else -(-n_columns // self.block_side)
-        statistics = STEP["feature"] * (n_rows + n_columns) * self.n_numbers * n_times
+        n_rankings = n_rows + n_columns
+        if not self.is_cached:
+            n_rankings = n_rows * -(-n_columns // self.block_side) + n_columns * -(-n_rows // self.block_side)
+        statistics = STEP[self.form.statistic if self.form else "pair products"] * n_rankings * self.n_numbers
         if self.form is not None and self.form.mixes_items:
             n_transformed = n_columns * -(-n_rows // self.block_side)
             statistics += 2 * STEP["product"] * n_transformed * self.n_numbers * self.X.n_items
