@@ -140,7 +140,7 @@ def kernel_map(
     groups : array of int, optional
         Cluster or group of each ranking, from 0; -1 is grey.
     names : sequence of str, optional
-        Names of the groups, for the legend. Of more groups than colours the smallest are grey "others".
+        Names of the groups, for the legend. If there are more groups than colours, the smallest are grey "others".
     labels : sequence of str, optional
         Name of the group of each ranking, instead of ``groups`` and ``names``.
     variance : pair of float, optional

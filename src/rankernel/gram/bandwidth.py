@@ -44,8 +44,8 @@ def median_distance(X: Any, distance: Distance) -> float:
     Parameters
     ----------
     X : Rankings, Preferences or integer array
-        The rankings; counts are multiplicities. Of more than 1,000 distinct rankings, or of fewer with many items, a
-        fixed random sample of 1,000 pairs of voters is compared, the partial rankings by two completions each.
+        The rankings; counts are multiplicities. If there are more than 1,000 distinct rankings, or many items, a fixed
+        random sample of 1,000 pairs of voters is compared, partial rankings by two completions each.
     distance : Distance
         One of ``rankernel.distances``. The distance of partial rankings is the mean over their completions.
 

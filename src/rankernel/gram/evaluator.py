@@ -542,8 +542,8 @@ def fill(
 ) -> None:
     """Fill matrices of one shape block by block.
 
-    Of symmetric matrices only blocks on and above the diagonal are computed; the lower half of a block on the diagonal
-    is the transpose of its upper half, to the bit.
+    If matrices are symmetric, only blocks on and above the diagonal are computed; the lower half of a block on the
+    diagonal is the transpose of its upper half, to the bit.
     """
 
     def one(block: Slices) -> None:

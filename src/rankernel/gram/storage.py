@@ -319,7 +319,7 @@ class Gather:
 def chunk_states(array: Any, path: Path, symmetric: bool) -> list[tuple[Slices, str]]:
     """Return the chunks of an array, and whether each is "missing", "damaged" or "done".
 
-    Of a symmetric matrix these are the chunks on and above the diagonal, each together with its transpose.
+    If the matrix is symmetric, these are the chunks on and above the diagonal, each together with its transpose.
     """
 
     def state(rows: slice, columns: slice) -> str:

@@ -54,8 +54,8 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
     The file gives the numbers of candidates and seats; candidates who withdrew, as negative numbers; ballots such as
     ``3 2 4 1=5 0`` (3 voters put 2 first, then 4, then 1 and 5 tied); a 0; the names of the candidates; and a title.
     Line breaks are optional, ``#``, ``//`` and ``/* */`` mark comments, and ``-`` is a skipped position. Names may be
-    unquoted or followed by a party if each has its own line. Of the options of droop, ``[withdrawn ...]`` and
-    ``[nick ...]`` are used and others are ignored.
+    unquoted or followed by a party if each has its own line. The options ``[withdrawn ...]`` and ``[nick ...]`` of
+    droop are used, other options are ignored.
 
     Parameters
     ----------

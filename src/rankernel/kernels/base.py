@@ -191,7 +191,7 @@ class AffinePower(DistanceFunction):
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of a kernel on the full rankings of n items.
+    """Known properties of a kernel on the full rankings of n items.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         Further arguments of a callable kernel.
     output_kernel : Kernel or str, or a sequence of these
         On the labels: a multiple of :class:`Kendall` (decoded by a Kemeny search), :class:`Spearman` (sorting),
-        :class:`Hamming` or another positional kernel (linear assignment), or a sum of positional kernels. Of a
+        :class:`Hamming` or another positional kernel (linear assignment), or a sum of positional kernels. In a
         sequence, the one with the largest tau of the decoded leave-one-out predictions is chosen.
     method : as in :meth:`Kernel.gram`
         How to compute Gram matrices of rankings as covariates.

@@ -236,7 +236,7 @@ def first_counts(rankings: Data, approve_all_share: float | None = None) -> Floa
 def count_shares(rankings: Data, approve_all_share: float | None) -> FloatArray:
     """Return how much each row counts for each item, (n_rankings, n_items).
 
-    A first choice counts 1, divided equally among tied items. Of approval ballots each approval counts 1; a ballot
+    A first choice counts 1, divided equally among tied items. On approval ballots each approval counts 1; a ballot
     without a preference approves of all items or of none, and ``approve_all_share`` is the share of the former.
     """
     first = first_items(rankings)
@@ -373,7 +373,7 @@ def instant_runoff(rankings: Rankings) -> list[Round]:
 
     A ballot counts for the remaining item that it ranks first. It is exhausted if it ranks none, or several as equals;
     items that share the last position are not ranked. The item with fewest votes is eliminated; all items without votes
-    are eliminated together. Of items with equally few votes the one with fewer votes in the latest earlier round is
+    are eliminated together. Among items with equally few votes the one with fewer votes in the latest earlier round is
     eliminated or, if they were equal in all rounds, the last in the order of the data. If all remaining items have
     equally many votes, the count ends with a tie.
 

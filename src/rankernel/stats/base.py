@@ -1,4 +1,4 @@
-r"""What all kernel tests share: the sample, the effect size with its confidence interval, and the result.
+r"""The common parts of kernel tests: the sample, the effect size with its confidence interval, and the result.
 
 **Sample.** A row of count c is c voters. Equal rankings share one row of the Gram matrix, which is never expanded.
 Monte Carlo draws depend on the ranking only, so an estimated kernel is one fixed symmetric function of two rankings,
@@ -223,8 +223,8 @@ def check_voters_needed(data: Data, least: int, name: str = "X", noun: str = "vo
 def warn_if_not_characteristic(kernel: Kernel, data: Data) -> None:
     """Warn if the embedding has too few dimensions to distinguish all distributions of full rankings.
 
-    Of rows that compare two items at most, no kernel identifies more than the mean sign of each pair, which Kendall
-    identifies: a row that states nothing is embedded half-way between the two orders.
+    If no row compares more than two items, no kernel identifies more than the mean sign of each pair, which the Kendall
+    kernel identifies: a row that states nothing is embedded half-way between the two orders.
     """
     n_items = data.n_items
     facts = kernel.facts(n_items)

@@ -1,4 +1,4 @@
-r"""A sequential test by betting, which may be looked at after every observation (Shekhar and Ramdas 2023).
+r"""A sequential test by betting, which may be evaluated after every observation (Shekhar and Ramdas 2023).
 
 Observation t has an embedding :math:`d_t` whose sign is random under the null hypothesis, given everything else:
 :math:`\phi(x_t) - \phi(y_t)` for two samples, and :math:`(\phi(x) - \phi(x')) \otimes (\psi(z) - \psi(z'))` of two
@@ -51,7 +51,7 @@ INDEPENDENCE = np.array([1.0, 1.0, -1.0, -1.0])  # signs of the points (x, z), (
 
 
 class SequentialMMDTest:
-    """Sequential kernel test, valid whenever it is looked at: for streams of rankings.
+    """Sequential kernel test of streams of rankings, which may be evaluated at any time.
 
     The null hypothesis is that two streams have the same distribution, that one stream has a reference distribution,
     or that rankings are independent of a covariate. Data are added by :meth:`update`, in any portions. Sampling may

@@ -36,7 +36,7 @@ class RandomCycles(Formula):
     """At most one tied bucket on each side and no free items, or one unordered ranking.
 
     Let the left tied bucket have b items and the right one N. Joining the b paths at random gives
-    ``prod_{i<b} (1 + i q) / (1 + i)``. Of the right bucket, w positions are on paths that return to it without meeting
+    ``prod_{i<b} (1 + i q) / (1 + i)``. In the right bucket, w positions are on paths that return to it without meeting
     the left one; r of them form cycles among themselves with probability ``p_r = w!/(w-r)! (N-w) (N-r-1)! / N!``, so
     with c certain cycles
     ``K = q^(n-c-b-w) prod_{i<b} (1 + i q) / (1 + i) * sum_r p_r q^(w-r) prod_{i<r} (1 + i q) / (1 + i)``.

@@ -97,7 +97,7 @@ class Shape:
 
     @cached_property
     def profile(self) -> tuple[int, ...]:
-        """What the costs of the formulas of the Hamming, Cayley and footrule distances depend on."""
+        """The properties that determine the cost of the formulas of the Hamming, Cayley and footrule distances."""
         largest, n_ties = max(self.sizes, default=0), min(self.n_ties, 2)
         return self.free, self.n_listed, largest, n_ties, self.is_top_k, self.is_unordered
 
