@@ -249,13 +249,29 @@ def test_labels_that_are_no_labels():
             rk.k_sample_test(BALLOTS, labels)
 
 
-@pytest.mark.parametrize("method", ["exact", rk.MonteCarlo(32)])
-@pytest.mark.parametrize("kernel", [each for each, _ in all_kernels.on(3)] + [rk.Mallows(1e300)], ids=str)
-def test_values_do_not_depend_on_the_error_state(kernel, method):
-    data = BALLOTS.top(1)
-    value = kernel.gram(data, method=method)
-    with np.errstate(all="raise"):
-        assert np.array_equal(kernel.gram(data, method=method), value)
+SUBNORMAL = 354.0  # exp(-2 * 354) is a normal number, its square and exp(-3 * 354) underflow
+UNDERFLOWING = [rk.Mallows(SUBNORMAL), rk.Mallows(1e300), rk.RankBiasedOverlap(1e-200), rk.Diffusion(1e-200)]
+UNDERFLOWING += [rk.Exponential(d, SUBNORMAL) for d in ("hamming", "spearman", "footrule", "cayley", "linf")]
+EIGHT = rk.Rankings.from_orders(map(list, "abcde badce cabde ecbad dcbea abdce edcba bcade".split()))
+FORMS = {"full": EIGHT, "top": EIGHT.top(2), "free": EIGHT.top(2, unlisted="free")}
+USES = {
+    "exact": lambda kernel, X: kernel.gram(X),
+    "estimated": lambda kernel, X: kernel.gram(X, method=rk.MonteCarlo(32)),
+    "standard errors": lambda kernel, X: kernel.estimate(X, method=rk.MonteCarlo(32)).stderr,
+    "normalized": lambda kernel, X: kernel.gram(X, normalize=True),
+    "diagonal": lambda kernel, X: kernel.plan(X).diagonal(),
+    "clusters": lambda kernel, X: rk.KernelKMeans(2, kernel=kernel).fit(X).labels_,
+}
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning", "ignore::rankernel.IndefiniteKernelWarning")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kernel", [each for each, _ in all_kernels.on(5)] + UNDERFLOWING, ids=str)
+def test_values_do_not_depend_on_the_error_state(kernel, form):
+    for use in USES.values():
+        value = use(kernel, FORMS[form])
+        with np.errstate(all="raise"):
+            assert np.array_equal(use(kernel, FORMS[form]), value, equal_nan=True)
 
 
 def test_regression_does_not_depend_on_the_error_state():

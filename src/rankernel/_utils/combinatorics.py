@@ -163,6 +163,7 @@ def log_sum_exp(exponents: FloatArray, derivatives: FloatArray) -> tuple[float, 
     return largest + math.log(total), float(terms @ derivatives) / total
 
 
+@np.errstate(under="ignore")
 def log_mean_exp(log_weights: FloatArray, exponents: FloatArray, derivatives: FloatArray) -> tuple[float, float]:
     """Return ``log sum_i w_i exp(e_i)`` and its derivative, for weights that sum to 1 and exponents of at most 0.
 

@@ -218,6 +218,7 @@ def log_mean_exp(logs: FloatArray) -> FloatArray:
     return np.asarray(logsumexp(logs, axis=1) - np.log(logs.shape[1]))
 
 
+@np.errstate(under="ignore")
 def self_normalized_weights(logs: FloatArray) -> FloatArray:
     """Return weights proportional to exp(logs) with mean 1 in each row."""
     return np.exp(logs - log_mean_exp(logs)[:, None])

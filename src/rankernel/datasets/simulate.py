@@ -116,6 +116,7 @@ def mallows(
     return Rankings._trusted(run_interruptibly(np.take, around, ranks, 1), names)
 
 
+@np.errstate(under="ignore")
 def kendall_around_identity(n_rankings: int, n_items: int, theta: float, rng: np.random.Generator) -> RankArray:
     """Draw by repeated insertion: an item overtakes j earlier ones with probability proportional to exp(-theta j)."""
     ranks = np.zeros((n_rankings, n_items), dtype=np.int32)

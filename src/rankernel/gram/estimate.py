@@ -107,6 +107,7 @@ class GramSums:
 # ---------------------------------------------------------------------- the matrix
 
 
+@np.errstate(under="ignore")
 def fill_output(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs: int | None) -> NDArray[Any]:
     """Return the Gram matrix of a plan, in a new array or in a given one."""
     check_flag("normalize", normalize)
@@ -220,6 +221,7 @@ def ranking_numbers(plan: Plan) -> tuple[Indices, Indices]:
 # ---------------------------------------------------------------------- standard errors
 
 
+@np.errstate(under="ignore")
 def estimate(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_jobs: int | None) -> Estimate:
     """Return the matrix of a plan with standard errors: see :meth:`Kernel.estimate`."""
     check_flag("gradient", gradient)

@@ -161,6 +161,7 @@ class Evaluator(ABC):
 
         return {name: self.single_entries(rows, columns, derivative(name)) for name in kernel.params}
 
+    @np.errstate(under="ignore")
     def single_entries(self, rows: Indices, columns: Indices, compute: Callable[[Block], FloatArray]) -> FloatArray:
         """Return the diagonals of small blocks, as large as the overhead of a call allows."""
         entry = max(self.seconds(64, 64) / 64**2, 1e-9)
@@ -510,6 +511,7 @@ def block_slices(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Ite
                 yield rows, columns
 
 
+@np.errstate(under="ignore")
 def run_blocks(
     compute: Callable[[Slices], object],
     shape: tuple[int, ...],

@@ -798,6 +798,7 @@ def enumerated(
 # ---------------------------------------------------------------------- evaluators
 
 
+@np.errstate(under="ignore")
 def build(kernel: Kernel, X: Rows, Y: Rows, method: Method, fallback: MonteCarlo | None) -> Evaluator:
     """Return the evaluator of a resolved method."""
     advice = Argument("method", DEFAULT), f", or rk.{type(method).__name__} with a higher limit"

@@ -274,6 +274,7 @@ def heat_from(adjacency: csr_matrix, start: FloatArray, beta: float, n_items: in
     return Heat(values, derivatives)
 
 
+@np.errstate(under="ignore")
 def matrix_exponential(
     adjacency: csr_matrix, start: FloatArray, degree: int, beta: float, min_terms: int
 ) -> FloatArray:

@@ -109,6 +109,7 @@ class OverlapKernel(PositionalKernel):
     """A weighted sum over depths d of the number of items that both rankings have among their first d positions."""
 
     @abstractmethod
+    @np.errstate(under="ignore")
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Return the weight of each depth 1, 2, ..., n, and its derivative in each parameter."""
 

@@ -145,6 +145,7 @@ class KernelKMeans(KernelClusterer):
     True
     """
 
+    @np.errstate(under="ignore")
     def _fit_plan(self, rankings: Data, weights: FloatArray, rng: np.random.Generator) -> None:
         """Set the fitted attributes."""
         gram = self.plan_.gram()
@@ -266,6 +267,7 @@ def initial_labels(gram: FloatArray, weights: FloatArray, n_clusters: int, rng: 
     return labels
 
 
+@np.errstate(under="ignore")
 def moved_rows(gram: FloatArray, weights: FloatArray, labels: Indices, n_clusters: int, max_iter: int) -> Run:
     """Return the labels after moving single rows as long as the sum of squares decreases."""
     labels, n_iter, n_moved = labels.copy(), 0, 1

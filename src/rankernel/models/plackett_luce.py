@@ -117,6 +117,7 @@ class PlackettLuce(CompletionModel):
     weights: FloatArray
     summary: ModelFit | None = field(default=None, repr=False)
 
+    @np.errstate(under="ignore")
     def __init__(self, weights: ArrayLike) -> None:
         array = positive_weights(weights)
         if not (array / array.max() > 0).all():

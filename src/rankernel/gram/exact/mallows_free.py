@@ -237,6 +237,7 @@ POWER, BRACKET, DERIVATIVE = 0, 1, 2  # rows of the table of q-numbers
 
 
 @lru_cache(maxsize=16)
+@np.errstate(under="ignore")
 def q_numbers(n: int, nu: float) -> FloatArray:
     """Return powers ``q^k``, brackets ``[k]_q = 1 + q + ... + q^(k-1)``, and minus the derivatives of these in nu."""
     steps = np.arange(max(n * (n - 1) // 2, n) + 1)

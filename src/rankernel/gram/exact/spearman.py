@@ -359,6 +359,7 @@ def joint_moments(
     return out
 
 
+@np.errstate(under="ignore")
 def log_permanent(costs: FloatArray, nu: float) -> tuple[float, float]:
     """Return log per(exp(-nu costs)) and its derivative in nu, by dynamic programming over subsets of columns.
 
