@@ -252,7 +252,7 @@ def test_labels_that_are_no_labels():
 SUBNORMAL = 354.0  # exp(-2 * 354) is a normal number, its square and exp(-3 * 354) underflow
 UNDERFLOWING = [rk.Mallows(SUBNORMAL), rk.Mallows(1e300), rk.RankBiasedOverlap(1e-200), rk.Diffusion(1e-200)]
 UNDERFLOWING += [rk.Exponential(d, SUBNORMAL) for d in ("hamming", "spearman", "footrule", "cayley", "linf")]
-EIGHT = rk.Rankings.from_orders(map(list, "abcde badce cabde ecbad dcbea abdce edcba bcade".split()))
+EIGHT = rk.Rankings.from_orders(map(list, ["abcde", "badce", "cabde", "ecbad", "dcbea", "abdce", "edcba", "bcade"]))
 FORMS = {"full": EIGHT, "top": EIGHT.top(2), "free": EIGHT.top(2, unlisted="free")}
 USES = {
     "exact": lambda kernel, X: kernel.gram(X),
