@@ -202,6 +202,7 @@ def test_pages_agree_on_the_installation():
     extras = set(project["optional-dependencies"])
     for path in (DOCS.parent / "README.md", DOCS / "index.md", DOCS / "start.md"):
         assert installed(path)[0] == INSTALLATION, f"{path.name} installs {installed(path)[0]}"
+        assert "not on PyPI yet" in path.read_text(encoding="utf-8"), path.name
     for path in (*PAGES, DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", DOCS.parent / "GLOSSARY.md"):
         assert all(found <= extras for found in installed(path)), path
 
