@@ -181,5 +181,11 @@ def warn(message: str | tuple[object, ...], category: type[Warning]) -> None:
 
 
 def is_internal(frame: FrameType) -> bool:
-    """Whether a frame belongs to this package, or to the standard library between two frames of this package."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("rankernel", "importlib", "functools")
+    """Whether a frame belongs to this package, or to a decorator between two frames of this package."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in (
+        "rankernel",
+        "importlib",
+        "functools",
+        "contextlib",
+        "numpy",
+    )

@@ -279,6 +279,8 @@ def split_by_pandas(text: str, delimiter: str, source: SourceFile) -> Table | No
     if not rows or "\r" in text[:end].rstrip("\r\n") or source.options.header is False:
         return None
     header_line, columns, _ = read_header(rows, source)
+    if not any(columns):  # the header is a later line
+        return None
     content = np.frombuffer(body, dtype=np.uint8)
     inside = inside_quotes(content, ord(delimiter)) if b'"' in body else None
     if inside is None and b'"' in body:
