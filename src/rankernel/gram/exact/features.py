@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -69,15 +69,15 @@ def linear_evaluator(kernel: Kernel, X: Rows, Y: Rows, max_down_sets: int | None
             right = left if Y is X else listed_items(Y)
             if left is not None and right is not None:
                 return PositionalEvaluator(X, Y, left, right)
-        features = None if form is not None else mean_features(kernel, X.n_items, rankings_only=True)
-    else:
-        features = None if form is not None else mean_features(kernel, X.n_items, rankings_only=False)
-        for side in (X, Y):
-            if isinstance(side, PartialOrders) and (form is not None or features is not None):
-                side.prepare(max_down_sets)
-    if form is not None:
-        return LinearEvaluator(X, Y, lambda rows: mean_statistics(rows, form.statistic), form)
-    return None if features is None else LinearEvaluator(X, Y, features[0], constant=features[1])
+    features = mean_features(kernel, X.n_items, isinstance(X, Rankings) and isinstance(Y, Rankings))
+    if features is None:
+        return None
+    for side in (X, Y):
+        if isinstance(side, PartialOrders):
+            side.prepare(max_down_sets)
+    if form is None:
+        return LinearEvaluator(X, Y, features[0], constant=features[1])
+    return LinearEvaluator(X, Y, lambda rows: mean_statistics(rows, form.statistic), form)
 
 
 # ---------------------------------------------------------------------- linear kernels
@@ -107,9 +107,7 @@ class LinearEvaluator(Evaluator):
             and isinstance(Y, Rankings)
         )
         if self.in_parts and one.ndim == 3:
-            assert isinstance(X, Rankings)
-            assert isinstance(Y, Rankings)
-            n_buckets = max(int(side.n_buckets.max(initial=0)) for side in (X, Y))
+            n_buckets = max(int(side.n_buckets.max(initial=0)) for side in (X, Y) if isinstance(side, Rankings))
             self.block_side = min(max(BLOCK_NUMBERS // ((n_buckets + 1) * X.n_items), 16), self.block_side)
         elif not self.is_cached and not self.in_parts:
             self.block_side = min(max(BLOCK_NUMBERS // self.n_numbers, 1), self.block_side)
@@ -130,19 +128,16 @@ class LinearEvaluator(Evaluator):
             assert self.form is not None
             of_one = self.X.n_items if self.form.statistic == "positions" else 1
             step = max(CHUNK_NUMBERS // (of_one * self.block_side), 1)
-            sides = (statistic_parts(side[rows], self.form.statistic, step) for side, rows in self.sides(block))
-            for (part, left), (_, right) in zip(*sides, strict=True):
+            sides = cast("tuple[Rankings, Rankings]", (self.X[block[0]], self.Y[block[1]]))
+            parts = (statistic_parts(side, self.form.statistic, step) for side in sides)
+            for (part, left), (_, right) in zip(*parts, strict=True):
                 yield (left, right) if center is None else (left - center[part], right - center[part])
             return
         if self.is_cached:
             left, right = (every[rows] for every, rows in zip(self.all_statistics, block, strict=True))
         else:
-            left, right = (self.statistics(side[rows]) for side, rows in self.sides(block))
+            left, right = self.statistics(self.X[block[0]]), self.statistics(self.Y[block[1]])
         yield (left, right) if center is None else (left - center, right - center)
-
-    def sides(self, block: Block) -> Iterator[tuple[Any, Part]]:
-        """Return rankings and indices of the rows and of the columns of a block."""
-        return zip((self.X, self.Y), block, strict=True)
 
     def products(self, block: Block, transforms: Sequence[tuple[Transform, Transform]] = (SAME,)) -> FloatArray:
         """Return the inner products of a block, after transformations of the statistics of rows and columns."""

@@ -381,8 +381,7 @@ class FormulaEvaluator(Evaluator):
 
     def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings, chosen: dict[tuple[Shape, Shape], Formula]) -> None:
         self.X, self.Y, self.chosen = X, Y, chosen
-        self.formulas = list(dict.fromkeys(chosen.values()))
-        self.by_key = {tuple(map(self.shape_key, pair)): formula for pair, formula in chosen.items()}
+        self.formulas = [formula for formula in formulas_for(kernel, X.n_items) if formula in chosen.values()]
         single = self.formulas[0] if len(self.formulas) == 1 else None
         self.codes = overlap_coder(X, Y) if single is None else single.coder(X, Y, list(chosen))
         self.details = ", ".join(dict.fromkeys(formula.method for formula in self.formulas))
@@ -392,10 +391,6 @@ class FormulaEvaluator(Evaluator):
         if self.slowest > SLOW:
             self.block_side = min(max(len(X) // 4, 32), 64)
         self.cache: dict[int, tuple[float, ...]] = {}
-
-    def shape_key(self, shape: Shape) -> Any:
-        """Return the key of shapes with the same formula."""
-        return shape.profile if self.formulas[0].by_profile else shape
 
     def is_accurate(self, kernel: Kernel) -> bool:
         """Whether the formulas are accurate with these parameters."""
@@ -451,8 +446,8 @@ class FormulaEvaluator(Evaluator):
         else:
             result = []
             for i, j in zip(rows, columns, strict=True):
-                left, right = (self.shape_key(shape_of(each)) for each in (self.X.ranks[i], self.Y.ranks[j]))
-                formula = self.by_key.get((left, right)) or self.by_key[right, left]
+                shapes = shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])
+                formula = next(each for each in self.formulas if each.covers(kernel, *shapes))
                 result += formula.solve(kernel, rate, self.X, self.Y, i[None], j[None])
         if rate is None:
             return result
@@ -511,14 +506,18 @@ class FormulaEvaluator(Evaluator):
         return np.asarray(np.log(values))
 
 
-def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | NoExactValue:
-    """Return the evaluator of the first formula that covers each pair of shapes, or of profiles of shapes."""
-    facts = kernel.facts(X.n_items)
-    known: tuple[Formula, ...] = ()
+def formulas_for(kernel: Kernel, n_items: int) -> tuple[Formula, ...]:
+    """Return the formulas for a kernel, the first one that covers two shapes first."""
+    facts = kernel.facts(n_items)
     name = facts.distance.name if facts.distance is not None and facts.function is not None else ""
     module = "diffusion" if isinstance(kernel, Diffusion) else FORMULAS.get(name)
-    if module is not None:
-        known = import_module(f"rankernel.gram.exact.{module}").FORMULAS
+    found: tuple[Formula, ...] = import_module(f"rankernel.gram.exact.{module}").FORMULAS if module else ()
+    return found
+
+
+def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | NoExactValue:
+    """Return the evaluator of the first formula that covers each pair of shapes, or of profiles of shapes."""
+    known = formulas_for(kernel, X.n_items)
     chosen: dict[tuple[Shape, Shape], Formula] = {}
     for left, right in shape_pairs(X, Y, by_profile=any(each.by_profile for each in known)):
         formula = next((each for each in known if each.covers(kernel, left, right)), None)
