@@ -313,3 +313,21 @@ def test_terminal_without_unicode(tmp_path):
     done = subprocess.run(command, env=os.environ | plain, capture_output=True, text=True, encoding="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert r"\xc4pfel, Zo\xeb" in done.stdout
+
+
+def test_changes_with_an_interval_around_0_are_not_listed():
+    """Of the bundled example, the mean rank of Cindervale is the same in both districts."""
+    found = json.loads(run("test", "--json").stdout)["comparisons"][0]["items"]
+    uncertain = {each["item"] for each in found if each["change_interval"][0] <= 0 <= each["change_interval"][1]}
+    assert "Cindervale" in uncertain
+    table = run("test").stdout.split("mean rank, north")[1].split("prefer")[0]
+    listed = {each["item"] for each in found if each["item"] in table}
+    assert listed == {each["item"] for each in found} - uncertain
+
+
+def test_commands_name_judges_and_models(tmp_path):
+    path = tmp_path / "battles.csv"
+    path.write_text("judge,model_a,model_b,winner\n" + "x,a,b,model_a\ny,b,c,model_a\nz,a,c,model_b\n" * 4)
+    data = run("gram", path).stdout.splitlines()
+    assert "3 judges, 3 models" in data[0]
+    assert "pairs of models" in data[1]

@@ -284,6 +284,8 @@ def print_comparisons(facts: dict[str, str], source: Source, found: GroupCompari
         if found.n_groups > 2 and len(between.groups) == 2:
             screen.print(printable(f"Differences between {between.groups[0]} and {between.groups[1]}:"), style="bold")
         for table in between.tables():
+            if len(table) == 1:
+                continue
             print_table(screen, table[: MAX_DIFFERENCES + 1])
             screen.print()
     if found.items and source.comparison_groups is not None:
@@ -297,12 +299,13 @@ def print_comparisons(facts: dict[str, str], source: Source, found: GroupCompari
 
 def shown_differences(found: GroupComparisons) -> list[Differences]:
     """Return the differences between all groups or, of many, between the groups that differ most significantly."""
+    from rankernel.reports.groups import certain_differences
     from rankernel.stats.differences import MAX_COLUMNS
 
+    between = [pair.details.differences for pair in found.details[:MAX_PAIRS] if pair.details is not None]
     if found.differences is not None and found.n_groups <= MAX_COLUMNS:
-        return [found.differences]
-    details = [pair.details.differences for pair in found.details[:MAX_PAIRS] if pair.details is not None]
-    return [each for each in details if each is not None]
+        between = [found.differences]
+    return [certain_differences(each) for each in between if each is not None]
 
 
 def kernel_text(result: Any) -> str:

@@ -475,7 +475,8 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
     columns = dict.fromkeys([*([reading.by] if reading.by else []), *reading.options.get("label_columns", []), *labels])
     data = read(file, **reading.options | ({"label_columns": list(columns)} if columns else {}))
     groups = data.labels[reading.by] if reading.by else None
-    return Source.of(data, file.name, group_name=printable(reading.by or ""), groups=groups)
+    voter = "judge" if data.source.format.startswith("pairs") else "voter"
+    return Source.of(data, file.name, group_name=printable(reading.by or ""), groups=groups, voter=voter)
 
 
 def read_battles(file: Path, reading: Reading) -> Comparisons | None:

@@ -176,7 +176,13 @@ def load_example() -> Example:
     """
     with as_file(files("rankernel.datasets").joinpath(FILE)) as path:
         ballots = read_csv(
-            path, items=CANDIDATES, count="count", label_columns=["district", "group"], separator=TIE, overvotes="tie"
+            path,
+            layout="positions",
+            items=CANDIDATES,
+            count="count",
+            label_columns=["district", "group"],
+            separator=TIE,
+            overvotes="tie",
         )
     return Example(ballots[:], ballots.labels["group"], ballots.labels["district"], DESCRIPTION)
 

@@ -103,13 +103,13 @@ class Source:
         """The columns of the file that were ignored and the repairs, as sentences."""
         ignored, repairs = (self.about.ignored_text, self.about.repairs) if self.about else ("", None)
         n_cycles = 0 if self.comparisons else getattr(self.rankings, "n_contradicting", 0)
-        cycles = f"{plural(n_cycles, 'user has', 'users have')} cyclic preferences, read as ties."
+        who = plural(n_cycles, f"{self.voter} has", f"{self.wording.voters} have")
         found = [f"Columns ignored: {ignored}."] * bool(ignored) + [f"Repaired: {repairs}."] * bool(repairs)
-        return found + [cycles] * bool(n_cycles)
+        return found + [f"{who} cyclic preferences, read as ties."] * bool(n_cycles)
 
 
 def guess_noun(title: str, about: FileSource | None, items: tuple[str, ...], column: str = "") -> str:
-    """Return "candidate" if a file appears to be about an election, else "item".
+    """Return "model" for comparisons of models, "candidate" if a file appears to be about an election, else "item".
 
     Examples
     --------
@@ -119,6 +119,8 @@ def guess_noun(title: str, about: FileSource | None, items: tuple[str, ...], col
     ('candidate', 'candidate')
     """
     file_format = about.format if about else ""
+    if "model" in file_format:  # in a name of a column of comparisons
+        return "model"
     if about and about.title and "cast vote record" in file_format:  # of a contest; other tables state no title
         return "candidate"
     words = f"{title} {file_format} {column}".casefold()

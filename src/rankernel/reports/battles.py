@@ -12,7 +12,7 @@ from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
-from rankernel.reports.ballots import Source
+from rankernel.reports.ballots import Source, guess_noun
 
 if TYPE_CHECKING:
     from rankernel.models.leaderboard import Leaderboard
@@ -28,8 +28,7 @@ def comparison_source(data: Comparisons, by: Any = None, **fields: Any) -> Sourc
     otherwise groups of comparisons.
     """
     rankings = rankings_of_judges(data)
-    noun = "model" if data.source and "model" in data.source.format else "item"
-    fields = {"noun": noun, "about": data.source} | fields
+    fields = {"noun": guess_noun("", data.source, ()), "about": data.source} | fields
     if by is None:
         return Source(rankings, comparisons=data, **fields)
     names, codes = data.groups(by)

@@ -217,14 +217,27 @@ def comparisons_of(tests: PairwiseResult, sizes: dict[str, int]) -> list[Compari
     return found
 
 
+def certain_differences(differences: Differences) -> Differences:
+    """Return the items and pairs of items with certain changes between two groups; all of them for several groups."""
+    items, pairs = differences.items, differences.pairs
+    return replace(
+        differences,
+        items=tuple(item for item in items if item.change_interval is None or excludes_zero(item.change_interval)),
+        pairs=tuple(pair for pair in pairs if pair.change_interval is None or excludes_zero(pair.change_interval)),
+    )
+
+
+def excludes_zero(interval: tuple[float, float]) -> bool:
+    """Return whether 0 is outside the interval of a change."""
+    return interval[0] > 0 or interval[1] < 0
+
+
 def pair_shares(differences: Differences, groups: Sequence[int]) -> list[PairShare]:
-    """Return the pairs of items that contribute most; of two groups, if the interval of the change excludes 0."""
+    """Return the pairs of items that contribute most, if their changes are certain."""
     found = []
-    for pair in differences.pairs[:MAX_PAIRS]:
-        change = pair.change_interval
-        if change is None or change[0] > 0 or change[1] < 0:
-            columns = (tuple(each[group] for group in groups) for each in (pair.shares, pair.against, pair.intervals))
-            found.append(PairShare(pair.first, pair.second, *columns))  # type: ignore[arg-type]
+    for pair in certain_differences(differences).pairs[:MAX_PAIRS]:
+        columns = (tuple(each[group] for group in groups) for each in (pair.shares, pair.against, pair.intervals))
+        found.append(PairShare(pair.first, pair.second, *columns))  # type: ignore[arg-type]
     return found
 
 

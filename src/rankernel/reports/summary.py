@@ -53,6 +53,7 @@ from rankernel.reports.groups import (
     GroupComparisons,
     compare_battles,
     compare_groups,
+    excludes_zero,
     groups_to_compare,
 )
 from rankernel.reports.text import (
@@ -641,7 +642,7 @@ def group_differences(summary: Summary, pair: Comparison) -> list[str]:
 
 def largest_changes(changes: dict[str, Any], limit: int) -> Iterator[tuple[str, float, float, float, str]]:
     """Yield the largest changes whose intervals exclude 0, with the ends of the intervals of their sizes."""
-    certain = [(item, change, ends) for item, (change, ends) in changes.items() if ends[0] > 0 or ends[1] < 0]
+    certain = [(item, change, ends) for item, (change, ends) in changes.items() if excludes_zero(ends)]
     for item, change, ends in sorted(certain, key=lambda each: -abs(each[1]))[:limit]:
         low, high = sorted(map(abs, ends))
         yield item, change, low, high, "higher" if change > 0 else "lower"
