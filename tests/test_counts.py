@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import rankernel as rk
-from rankernel.learn.hierarchy import dendrogram_purity
 from rankernel.reports.ballots import sample_voters
 from rankernel.stats.mmd import mmd2_streamed
 
@@ -38,7 +37,6 @@ CALLS = {
     "features": lambda: rk.NystromFeatures(2, kernel=rk.Mallows(0.3)).fit(X),
     "consensus": lambda: (rk.borda(X), rk.kemeny(X)),
     "models": lambda: (rk.PlackettLuce.fit(X), rk.MallowsModel.fit(X)),
-    "purity": lambda: dendrogram_purity(rk.linkage(X, rk.Kendall()), [0, 0, 1], X.counts),
     "width": lambda: rk.median_distance(X, rk.distances.kendall),
     "report": lambda: rk.report(X, groups=["a", "b", "b"]),
 }

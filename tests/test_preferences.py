@@ -250,15 +250,15 @@ def test_no_users():
     ("pairs", "options", "message"),
     [
         ([[("a", "a")]], {}, "user '0', pair 0, compares 'a' with itself"),
-        ([("ann", "a", "b"), ("bob", "c", "c")], {}, r"row 1 \(user 'bob'\) compares 'c' with itself"),
+        ([("ann", "a", "b"), ("bob", "c", "c")], {}, "row 1 compares 'c' with itself"),
         (
             [[("a", "b"), ("a", "x")]],
             {"items": ["a", "b"]},
             "user '0', pair 1, .*items",
         ),
-        ([("ann", "a", "x")], {"items": ["a", "b"]}, r"row 0 \(user 'ann'\) names 'x'"),
-        ([[("a", None)]], {}, "user '0', pair 0, has a missing item"),
-        ([("ann", float("nan"), "b")], {}, r"row 0 \(user 'ann'\) has a missing item"),
+        ([("ann", "a", "x")], {"items": ["a", "b"]}, "row 0 names 'x'"),
+        ([[("a", None)]], {}, "user '0', pair 0, has no item"),
+        ([("ann", float("nan"), "b")], {}, "row 0 has no item"),
         ([(None, "a", "b")], {}, "row 0 has no user"),
         ([[("a", "b", "c")]], {}, "user '0', pair 0"),
         ([["ab"]], {}, "user '0', pair 0"),
@@ -270,7 +270,6 @@ def test_no_users():
         ({"user": ["a"], "better": ["b"]}, {}, "columns="),
         ({"user": ["a"], "better": ["b"], "worse": []}, {}, r"lengths \[1, 1, 0\]"),
         ([[("a", "b")]], {"users": ["x", "y"]}, "users"),
-        ([[("a", "b")]], {"users": "x"}, "one string"),
         ([[], []], {"users": ["x", "x"], "items": ["a"]}, "two users are named 'x'"),
         ([[]], {"users": [None], "items": ["a"]}, "user 0 is missing"),
         ([("ann", "a", "b")], {"users": ["bob"]}, "row 0 .*users"),
@@ -281,6 +280,11 @@ def test_no_users():
 def test_invalid_input(pairs, options, message):
     with pytest.raises(RankingError, match=message):
         Preferences.from_pairs(pairs, **options)
+
+
+def test_one_string_as_users():
+    with pytest.raises(TypeError, match="users='x'"):
+        Preferences.from_pairs([[("a", "b")]], users="x")
 
 
 # ---------------------------------------------------------------------- indexing, equality, text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import (
     check_instance,
     check_labels,
-    check_list,
     check_names,
     check_number,
     check_numbers,
@@ -23,11 +21,20 @@ from rankernel._utils.checks import (
 )
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
+from rankernel.columns import (
+    POSSIBLE_USERS,
+    Column,
+    Roles,
+    encode_items,
+    find_columns,
+    frame_columns,
+    normalized,
+    outcomes,
+)
 from rankernel.data import group_codes
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError, ReadingWarning, warn
-from rankernel.pair_tables import Column, Roles, find_columns, normalized, pair_table, winner_sides
-from rankernel.preferences import Preferences, majorities
-from rankernel.rankings import FREE, Labels, Rankings, check_items, is_frame, is_missing, row_index
+from rankernel.preferences import Preferences, user_names
+from rankernel.rankings import FREE, Labels, Rankings, is_frame, row_index
 
 MAX_SHOWN = 6
 TIME_WORDS = ("time", "timestamp", "tstamp", "date", "datetime", "created_at", "day")
@@ -120,29 +127,42 @@ class Comparisons:
         items : iterable of names, optional
             All items; by default those that occur, in order of first appearance.
         """
-        outcomes = check_numbers("outcome", outcome, (None,))
-        n = len(outcomes)
-        names: dict[str, int] = {}
-        if items is not None:
-            names = {name: number for number, name in enumerate(check_items(items))}
-        both = [check_labels(name, values, n).tolist() for name, values in (("first", first), ("second", second))]
-        sides = encode("item", both, names, items is None).T.copy()
-        equal = np.flatnonzero(sides[0] == sides[1])
-        if len(equal):
-            item = list(names)[sides[0][equal[0]]]
-            raise RankingError(f"comparison {equal[0]} compares {printable(item)!r} with itself")
-        judges: dict[str, int] = {}
-        codes = (
-            np.zeros(0, dtype=np.int64)
-            if judge is None
-            else encode("judge", [check_labels("judge", judge, n).tolist()], judges, True)[:, 0]
-        )
+        signs = np.sign(check_numbers("outcome", outcome, (None,))).astype(np.int8)
+        n = len(signs)
+        sides = [Column(check_labels(name, values, n)) for name, values in (("first", first), ("second", second))]
+        judges = None if judge is None else Column(check_labels("judge", judge, n))
         given = np.ones(n) if weights is None else check_numbers("weights", weights, (n,), 0.0)
-        given_labels = {} if labels is None else check_instance("labels", labels, Mapping, "a mapping to arrays")
-        columns = {str(name): check_labels(f"labels[{name!r}]", each, n) for name, each in given_labels.items()}
+        columns = {} if labels is None else check_instance("labels", labels, Mapping, "a mapping to arrays")
+        checked = {str(name): check_labels(f"labels[{name!r}]", each, n) for name, each in columns.items()}
         times = None if time is None else as_times(time, n)
-        signs = np.sign(outcomes).astype(np.int8)
-        return cls._trusted(check_items(names), *sides, signs, given, tuple(judges), codes, times, columns, None)
+        return cls._encoded(sides, signs, judges, given, times, checked, items, "comparison {}".format)
+
+    @classmethod
+    def _encoded(
+        cls,
+        sides: Sequence[Column],
+        outcome: NDArray[np.int8],
+        judge: Column | None,
+        weights: FloatArray,
+        time: NDArray[Any] | None,
+        labels: Labels,
+        items: Iterable[object] | None,
+        where: Callable[[int], str],
+        source: Any = None,
+    ) -> Comparisons:
+        """Build from two columns of items and checked arrays; ``where`` names a row in errors."""
+        (first, second), names = encode_items(sides, items, where)
+        if (first == second).any():
+            row = int(np.argmax(first == second))
+            raise RankingError(f"{where(row)} compares {printable(names[first[row]])!r} with itself")
+        judges: tuple[str, ...] = ()
+        codes = np.zeros(0, dtype=np.int64)
+        if judge is not None:
+            if "" in judge.texts:
+                row = int(np.argmax(judge.mapped(lambda text: not text, bool)))
+                raise RankingError(f"{where(row)} has no user (judge); remove incomplete comparisons")
+            judges, codes = tuple(judge.texts), judge.codes.astype(np.int64)
+        return cls._trusted(names, first, second, outcome, weights, judges, codes, time, labels, source)
 
     @classmethod
     def from_frame(
@@ -185,14 +205,11 @@ class Comparisons:
         given = check_instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns")
         if not isinstance(frame, Mapping) and not is_frame(frame):
             raise ArgumentTypeError("frame", frame, "a data frame, or a mapping of names to columns")
-        names = frame if isinstance(frame, Mapping) else frame.columns
+        names = [str(name) for name in (frame if isinstance(frame, Mapping) else frame.columns)]
         ignored = check_names("ignore", ignore)
-        roles = find_columns([str(name) for name in names], dict(given), ignored)
-        coded = {str(name): encode_column(str(name), frame[name]) for name in names if str(name) not in ignored}
-        lengths = [len(column.codes) for column in coded.values()]
-        if len(set(lengths)) > 1:
-            raise RankingError(f"frame: the columns {', '.join(coded)} have lengths {lengths}; they must be equal")
-        return cls._from_columns(coded, roles, items, lambda row: f"row {row}")
+        roles = find_columns(names, dict(given), ignored)
+        table = frame_columns(frame, [name for name in names if name not in ignored], "frame")
+        return cls._from_columns(table, roles, items, "row {}".format)
 
     @classmethod
     def _from_columns(
@@ -200,44 +217,35 @@ class Comparisons:
         table: Mapping[str, Column],
         roles: Roles,
         items: Iterable[object] | None,
-        position: Callable[[int], str],
+        where: Callable[[int], str],
         source: Any = None,
     ) -> Comparisons:
-        """Build from the columns of a table with known roles; ``position`` names a row in errors."""
-        n = len(next(iter(table.values())).codes)
-        if roles.better is not None:
-            sides, outcome = (table[roles.better], table[str(roles.worse)]), np.ones(n, dtype=np.int8)
-        else:
-            sides = table[str(roles.a)], table[str(roles.b)]
-            outcome = np.array([1, -1, 0], dtype=np.int8)[winner_sides(table, roles, position)]
-        pairs = pair_table(sides, outcome == 0, np.zeros(n, dtype=np.int64), ("",), items, position)
-        judges: tuple[str, ...] = ()
-        judge = np.zeros(0, dtype=np.int64)
-        if roles.user is not None:
-            column = table[roles.user]
-            if "" in column.texts:
-                raise RankingError(f"{position(int(np.argmax(column.codes == column.texts.index(''))))} has no user")
-            judges, judge = tuple(column.texts), column.codes
+        """Build from the columns of a table with known roles; ``where`` names a row in errors."""
+        sides = [table[str(name)] for name in ((roles.better, roles.worse) if roles.better else (roles.a, roles.b))]
+        n = len(sides[0])
         weights = np.ones(n)
         if roles.count is not None:
-            weights = check_numbers("weights", table[roles.count].mapped(as_number, np.float64), (n,), 0.0)
-        times, labels = None, {}
+            weights, column = table[roles.count].numbers, table[roles.count]
+            wrong = ~np.isfinite(weights) | (weights < 0)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise RankingError(f"{where(row)}: the count {printable(column[row])!r} is not a number >= 0")
+        times: NDArray[Any] | None = None
+        labels: dict[str, Any] = {}
         for name, column in table.items():
-            if name in roles.columns() and name not in roles.ignored:
+            if name in (*roles.assigned().values(), *roles.indicators) or isinstance(column.head, list | dict):
                 continue
             if normalized(name) in TIME_WORDS and times is None:
-                try:
-                    times = as_times(np.array(column.texts, dtype=object), len(column.texts))[column.codes]
+                with suppress(ArgumentValueError):
+                    times = column_times(column)
                     continue
-                except ArgumentValueError:
-                    pass
-            is_numeric = not math.isnan(as_number(column.texts[0]))
-            if is_numeric and not np.isnan(numbers := column.mapped(as_number, float)).any():
-                labels[name] = numbers
-            elif len(column.texts) < n:
+            if column.is_numeric:
+                labels[name] = column.numbers
+            elif column.has_repeats:
                 labels[name] = np.array(column.texts, dtype=object)[column.codes]
-        fields = pairs.items, pairs.better, pairs.worse, outcome, weights, judges, judge
-        return cls._trusted(*fields, times, labels, source)
+        judge = None if roles.user is None else table[roles.user]
+        outcome = outcomes(table, roles, where)
+        return cls._encoded(sides, outcome, judge, weights, times, labels, items, where, source)
 
     # ------------------------------------------------------------------ shape
 
@@ -394,21 +402,66 @@ class Comparisons:
           ann: b > c
         """
         names, group = self.groups(by)
-        winner, loser = self._winner_and_loser()
-        strict = ~self.tied & (self.weights > 0)
-        triples = group[strict], winner[strict], loser[strict]
-        user, better, worse, margin = majorities(*triples, self.weights[strict], self.n_items)
-        result = Preferences._from_strict(user, better, worse, names, self.items)
-        is_stated = result._holds(user, better, worse)
-        if not is_stated.all():
-            n_users, share = result.n_contradicting, float(margin[~is_stated].sum() / margin.sum())
+        result, share = self._partial_orders(names, group)
+        if share:
             warn(
-                f"{n_users:,} of {len(names):,} users have preference cycles; contracting them discards {share:.1%} of "
-                "the decided comparisons. A Bradley-Terry ranking of each user uses all of them: "
+                f"{result.n_contradicting:,} of {len(names):,} users have preference cycles; contracting them discards "
+                f"{share:.1%} of the decided comparisons. A Bradley-Terry ranking of each user uses all of them: "
                 "comparisons.rankings(by=...)",
                 ReadingWarning,
             )
         return result
+
+    def _of_users(
+        self, roles: Roles, users: Iterable[object] | None, counts: Any, where: Callable[[int], str]
+    ) -> tuple[Preferences, IntArray]:
+        """Return the preferences of the judges, or without judges of every comparison, and the user of each comparison.
+
+        The weights are numbers of voters: those of a user must be equal.
+        """
+        for name, values in self.labels.items() if roles.user is None else ():
+            if normalized(name) in POSSIBLE_USERS and len(np.unique(values)) < len(self):
+                problem = f"the values of column {printable(name)!r} are repeated, so it may identify users; give it "
+                raise RankingError(
+                    *(problem, "the role of user in ", Argument("columns", ...)),
+                    *(", or if every row is a different user, name it in ", Argument("ignore", ...)),
+                )
+        user = self.judge if self.judges else np.arange(len(self))
+        names = self.judges or tuple(map(str, user.tolist()))
+        if users is not None:
+            index = {name: number for number, name in enumerate(user_names(users))}
+            unknown = [name for name in names if name not in index]
+            if unknown:
+                row = int(np.argmax(user == names.index(unknown[0])))
+                problem = f"{where(row)} is of user {printable(unknown[0])!r}, who is not one of the "
+                raise RankingError(problem, Argument("users"))
+            user, names = np.array([index[name] for name in names], dtype=np.int64)[user], tuple(index)
+        if counts is None and roles.count is not None:
+            counts = np.ones(len(names))
+            counts[user] = self.weights
+            different = np.flatnonzero(counts[user] != self.weights)
+            if len(different):
+                row = int(different[0])
+                name = printable(names[user[row]])
+                raise RankingError(
+                    f"{where(row)} has another count of user {name!r} than a later row; each has one count"
+                )
+        return self._partial_orders(names, user, counts)[0], user
+
+    def _partial_orders(self, users: tuple[str, ...], user: IntArray, counts: Any = None) -> tuple[Preferences, float]:
+        """Return the majorities of each user as partial orders, and the share of comparisons lost in cycles."""
+        winner, loser = self._winner_and_loser()
+        strict = ~self.tied & (self.weights > 0)
+        n, weights = self.n_items, np.where(winner < loser, self.weights, -self.weights)[strict]
+        low, high = np.minimum(winner, loser)[strict], np.maximum(winner, loser)[strict]
+        cells, index = np.unique((user[strict] * n + low) * n + high, return_inverse=True)
+        margin = np.bincount(index.ravel(), weights, len(cells))
+        cells, margin = cells[margin != 0], margin[margin != 0]
+        pairs = np.stack([cells // n % n, cells % n])
+        better, worse = np.where(margin > 0, pairs, pairs[::-1])
+        result = Preferences._from_strict(cells // n**2, better, worse, users, self.items, counts)
+        lost = ~result._holds(cells // n**2, better, worse)
+        return result, float(np.abs(margin[lost]).sum() / np.abs(margin).sum()) if lost.any() else 0.0
 
     def rankings(self, by: Any = "judge", *, min_comparisons: int | None = None, prior: float = 0.5) -> Rankings:
         """Return one Bradley-Terry ranking per judge, day, language or other group of comparisons.
@@ -431,40 +484,11 @@ class Comparisons:
         return rank_groups(self, by, min_comparisons, check_number("prior", prior, 0, above=True))
 
 
-def encode(name: str, columns: list[list[Any]], index: dict[str, int], grows: bool) -> IntArray:
-    """Return the index of each name of columns, row by row, and add new names to the index."""
-    result = np.empty((len(columns[0]), len(columns)), dtype=np.int64)
-    for row, values in enumerate(zip(*columns, strict=True)):
-        for column, value in enumerate(values):
-            key = value if type(value) is str else str(value)
-            if key not in index:
-                if is_missing(value) or key == "":
-                    raise RankingError(f"comparison {row} has no {name} ({value!r}); remove incomplete comparisons")
-                if not grows:
-                    problem = f"comparison {row} names {printable(key)!r}, which is not one of the "
-                    raise RankingError(problem, Argument("items"))
-                index[key] = len(index)
-            result[row, column] = index[key]
-    return result
-
-
-def encode_column(name: str, values: Any) -> Column:
-    """Return a column of a table as indices of its distinct texts."""
-    if hasattr(values, "factorize"):  # of pandas
-        codes, distinct = values.factorize(use_na_sentinel=True)
-        texts = [str(value) for value in distinct]
-        return Column(
-            np.where(codes < 0, len(texts), codes).astype(np.int64), [*texts, ""] if (codes < 0).any() else texts
-        )
-    return Column.of(check_list(f"frame[{name!r}]", values, "a column of a table"), lambda row: f"row {row}")
-
-
-def as_number(text: str) -> float:
-    """Return a text as a number, nan if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+def column_times(column: Column) -> NDArray[Any]:
+    """Return the times in a column of a table."""
+    if column.is_numeric:
+        return column.numbers
+    return as_times(np.array(column.texts, dtype=object), len(column.texts))[column.codes]
 
 
 def as_times(values: Any, n: int) -> NDArray[Any]:
@@ -472,12 +496,9 @@ def as_times(values: Any, n: int) -> NDArray[Any]:
     given = check_labels("time", values, n)
     if given.dtype.kind in "fiuM":
         return given
-    if len(given) and not math.isnan(as_number(str(given[0]))):
-        numbers = np.array([math.nan])
-        with suppress(ValueError):
-            numbers = np.array(list(map(float, map(str, given.tolist()))))
-        if not np.isnan(numbers).any():
-            return numbers
+    numbers = Column(given).numbers
+    if len(given) and not np.isnan(numbers).any():
+        return numbers
     try:
         return np.array([str(value).replace(" ", "T").removesuffix("Z") for value in given], dtype="datetime64[us]")
     except ValueError:

@@ -34,6 +34,10 @@ def from_votekit(profile: Any, *, unlisted: Unlisted = "last") -> Rankings:
         The profile.
     unlisted : {"last", "free"}
         Whether candidates that a ballot does not list share the last bucket or are free.
+
+    Returns
+    -------
+    Rankings
     """
     check_attributes("profile", profile, "a RankProfile of VoteKit", "ballots", "candidates")
     orders, weights = [], []
@@ -49,6 +53,15 @@ def to_votekit(rankings: Any) -> Any:
     """Return rankings as a VoteKit ``RankProfile``, whose ballots contain the listed candidates.
 
     ``from_votekit`` inverts the conversion, with ``unlisted="free"`` if some items are free.
+
+    Parameters
+    ----------
+    rankings : Rankings or integer array
+        The rankings.
+
+    Returns
+    -------
+    votekit.RankProfile
     """
     data = as_rankings(rankings)
     from votekit.ballot import RankBallot
@@ -70,6 +83,10 @@ def from_pref_voting(profile: Any, *, unlisted: Unlisted = "last") -> Rankings:
         The profile.
     unlisted : {"last", "free"}
         Whether candidates that a ranking does not list share the last bucket or are free.
+
+    Returns
+    -------
+    Rankings
     """
     check_attributes("profile", profile, "a profile of pref_voting", "rankings_counts", "candidates", "cmap")
     rankings, counts = profile.rankings_counts
@@ -89,6 +106,15 @@ def to_pref_voting(rankings: Any) -> Any:
     """Return rankings as a pref_voting ``Profile`` if all are full, and else as a ``ProfileWithTies``.
 
     ``from_pref_voting`` inverts the conversion, with ``unlisted="free"`` if some items are free.
+
+    Parameters
+    ----------
+    rankings : Rankings or integer array
+        The rankings.
+
+    Returns
+    -------
+    Profile or ProfileWithTies
     """
     data = as_rankings(rankings)
     names = dict(enumerate(data.items))
@@ -114,6 +140,10 @@ def from_preflibtools(instance: Any, *, unlisted: Unlisted = "last") -> Rankings
         The instance.
     unlisted : {"last", "free"}
         Whether alternatives that an order does not list share the last bucket or are free.
+
+    Returns
+    -------
+    Rankings
     """
     attributes = ("alternatives_name", "orders", "multiplicity")
     check_attributes("instance", instance, "an OrdinalInstance of preflibtools", *attributes)
@@ -135,6 +165,15 @@ def to_preflibtools(rankings: Any) -> Any:
     """Return rankings as a preflibtools ``OrdinalInstance``, equal rankings merged.
 
     ``from_preflibtools`` returns ``rankings.unique()``, with ``unlisted="free"`` if some items are free.
+
+    Parameters
+    ----------
+    rankings : Rankings or integer array
+        The rankings.
+
+    Returns
+    -------
+    OrdinalInstance
     """
     data = as_rankings(rankings).unique()
     from preflibtools.instances import OrdinalInstance

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import check_instance, check_names, printable
+from rankernel._utils import Indices, IntArray, Mask, RankArray
+from rankernel._utils.checks import check_instance, check_list, check_names, printable, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
+from rankernel.columns import Column, Roles, find_columns, frame_columns
 from rankernel.errors import RankingError
-from rankernel.pair_tables import PairTable, is_long, long_table, user_lists, user_names
 from rankernel.rankings import (
     FREE,
     PARTIAL,
@@ -24,6 +24,9 @@ from rankernel.rankings import (
     as_rankings,
     check_counts,
     check_items,
+    is_frame,
+    is_list,
+    is_missing,
     row_index,
     sum_counts,
     unique_rows,
@@ -152,26 +155,26 @@ class Preferences:
           0: y > x
           1: no order
         """
+        from rankernel.comparisons import Comparisons  # a later layer
+
         given = {} if columns is None else columns
-        roles = dict(check_instance("columns", given, Mapping, "a mapping of roles to columns"))
+        stated = dict(check_instance("columns", given, Mapping, "a mapping of roles to columns"))
         ignored = check_names("ignore", ignore)
         if isinstance(counts, str):
-            counts, roles = None, {**roles, "count": counts}
-        if is_long(pairs):
-            stated = long_table(pairs, users, items, roles, ignored)
-        elif roles or ignored:
-            raise RankingError("columns, ignore and the name of a column as counts require a table of comparisons")
+            counts, stated = None, {**stated, "count": counts}
+        roles = Roles("user", "better", "worse")
+        where: Callable[[int], str] = "row {}".format
+        if isinstance(pairs, Mapping) or is_frame(pairs):
+            names = [str(name) for name in (pairs if isinstance(pairs, Mapping) else pairs.columns)]
+            roles = find_columns(names, stated, ignored)
+            table = frame_columns(pairs, roles.columns(), "pairs")
+        elif stated or ignored:
+            raise RankingError("columns, ignore and the name of a column as counts require a table with named columns")
         else:
-            stated = user_lists(pairs, users, items)
-        return cls._from_pair_table(stated, stated.counts if counts is None else counts)
-
-    @classmethod
-    def _from_pair_table(cls, stated: PairTable, counts: Any) -> Preferences:
-        """Build from comparisons: ties state nothing, and of repeated comparisons of two items the majority counts."""
-        strict = ~stated.tied
-        triples = stated.user[strict], stated.better[strict], stated.worse[strict]
-        user, better, worse, _ = majorities(*triples, np.ones(len(triples[0])), len(stated.items))
-        return cls._from_strict(user, better, worse, stated.users, stated.items, counts)
+            rows, users, where = pair_rows(pairs, users)
+            table = {name: Column(cells) for name, cells in zip(("user", "better", "worse"), rows, strict=True)}
+        battles = Comparisons._from_columns(table, roles, items, where)
+        return battles._of_users(roles, users, counts, where)[0]
 
     @classmethod
     def _from_strict(
@@ -441,6 +444,52 @@ class Preferences:
         ]
 
 
+def user_names(users: Iterable[object]) -> tuple[str, ...]:
+    """Return user names as strings; missing and repeated names are errors."""
+    seen: dict[str, int] = {}
+    for number, name in enumerate(check_list("users", users, "a list of user names")):
+        if is_missing(name):
+            raise RankingError(f"users: the name of user {number} is missing ({name!r})")
+        if str(name) in seen:
+            raise RankingError(f"two users are named {printable(name)!r}; user names must be unique")
+        seen[str(name)] = number
+    return tuple(seen)
+
+
+def pair_rows(pairs: Any, users: Iterable[object] | None) -> tuple[Any, Iterable[object] | None, Callable[[int], str]]:
+    """Return columns of users, better and worse items; the names of the users; and a function that names a row.
+
+    The pairs are rows or arrays of users, better and worse items, or one list of pairs (better, worse) per user.
+    """
+    arrays = isinstance(pairs, tuple) and len(pairs) == 3 and all(getattr(each, "ndim", 0) == 1 for each in pairs)
+    if arrays:
+        return pairs, users, "row {}".format
+    if isinstance(pairs, np.ndarray) and pairs.ndim == 2 and pairs.shape[1] != 3:
+        problem = f"pairs: the table has shape {pairs.shape}; without names there are three columns"
+        raise RankingError(f"{problem}: user, better and worse")
+    if not is_list(pairs):
+        expected = "give a list of pairs (better, worse) per user, or a long table"
+        raise RankingError(f"pairs={short_repr(pairs)} is not possible; {expected}")
+    rows = list(pairs)
+    listed = (tuple, list, np.ndarray)
+    if rows and all(isinstance(row, listed) and len(row) == 3 and not any(map(is_list, row)) for row in rows):
+        return zip(*rows, strict=True), users, "row {}".format
+    names = tuple(map(str, range(len(rows)))) if users is None else user_names(users)
+    if len(names) != len(rows):
+        raise RankingError(f"users has {len(names)} names for {len(rows)} lists of pairs; give one each")
+    found, origin = [], []
+    for name, own in zip(names, rows, strict=True):
+        if not is_list(own):
+            problem = f"user {printable(name)!r} has {short_repr(own)}"
+            raise RankingError(f"{problem}; expected a list of pairs (better, worse)")
+        for number, pair in enumerate(own):
+            origin.append(f"user {printable(name)!r}, pair {number},")
+            if not isinstance(pair, listed) or len(pair) != 2:
+                raise RankingError(f"{origin[-1]} is {short_repr(pair)}; expected lists of pairs (better, worse)")
+            found.append((name, *pair))
+    return zip(*found, strict=True) if found else ((), (), ()), names, origin.__getitem__
+
+
 def pairs_text(pairs: list[Pair], groups: Groups) -> str:
     """Return the preferences of one user as text: ``a > b, b > c (contracted: {d, e})``."""
     shown = [f"{printable(better)} > {printable(worse)}" for better, worse in pairs[:MAX_SHOWN_PAIRS]]
@@ -504,21 +553,3 @@ def relations_of_ranks(ranks: RankArray) -> Mask:
 def disagreements(before: Mask, ranks: RankArray) -> Indices:
     """Return the pairs of items in which a partial order and a ranking differ."""
     return np.argwhere(before != relations_of_ranks(ranks[None])[0])
-
-
-# ---------------------------------------------------------------------- relations of comparisons
-
-
-def majorities(
-    user: IntArray, better: IntArray, worse: IntArray, weights: FloatArray, n_items: int
-) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Return each pair of items of each user once, in the order of the majority, and the margin.
-
-    Pairs that were compared equally often in both directions are left out.
-    """
-    low, high = np.minimum(better, worse), np.maximum(better, worse)
-    cells, index = np.unique((user * n_items + low) * n_items + high, return_inverse=True)
-    margin = np.bincount(index.ravel(), np.where(better < worse, weights, -weights), len(cells))
-    cells, margin = cells[margin != 0], margin[margin != 0]
-    low, high, for_low = cells // n_items % n_items, cells % n_items, margin > 0
-    return cells // n_items**2, np.where(for_low, low, high), np.where(for_low, high, low), np.abs(margin)

@@ -150,7 +150,7 @@ class Rankings:
           a > b > c
           c > {a, b}
         """
-        from rankernel.order_tables import orders_to_ranks
+        from rankernel.columns import orders_to_ranks
 
         orders, counts = split_counts(orders, counts)
         ranks, names = orders_to_ranks(orders, items, unlisted)
@@ -248,12 +248,11 @@ class Rankings:
             if name not in names:
                 raise RankingError(Argument(argument, name), f" is not a column; the columns are {', '.join(names)}")
         numbers = check_numbers("rank" if score is None else "score", list(frame[value]), (None,))
-        users, things = list(frame[user]), list(frame[item])
-        if not len(users) == len(things) == len(numbers):
-            raise RankingError("the columns of ", Argument("frame"), " have different lengths")
-        from rankernel.order_tables import long_ranks
+        from rankernel.columns import frame_columns, long_ranks
 
-        ranks, rows, known, _ = long_ranks(users, things, numbers if score is None else -numbers, items, unlisted)
+        table = frame_columns(frame, (user, item, str(value)), "frame")
+        values = numbers if score is None else -numbers
+        ranks, rows, known, _ = long_ranks(table[user], table[item], values, items, unlisted)
         return cls._trusted(ranks, known, None, {user: np.array(rows, dtype=np.str_)})
 
     @classmethod

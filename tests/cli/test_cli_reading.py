@@ -77,7 +77,7 @@ def test_formats(write, name, text, options, n_voters, read_as):
         ("rank 1,rank 2\nAnn,Ann\n", ["--repeated", "error"], "choose another --repeated"),
         ("rank 1,rank 2\nAnn,overvote\n", ["--overvotes", "error"], "choose another --overvotes"),
         ("tea,milk\n8,3\n", [], "--layout scores"),
-        ("task,x,y\none,3,9\n", ["--layout", "scores"], "in --ignore"),
+        ("task,x,y\none,3,9\n2,4,5\n", ["--layout", "scores"], "give --ignore task"),
         ("ward,tea\nN,1\n", [], "in --by or --labels, --ignore and --count, or give --layout ranks"),
         ("tea,milk\n1,2\n", ["--by", "ward"], "--by or --labels names the column 'ward'"),
         ("tea,milk\n1,2\n", ["--count", "n"], "--count names the column 'n'"),

@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import io
 import json
 import os
 import signal
@@ -105,10 +106,16 @@ def test_report_in_unwritable_folder(votes, computes_nothing):
     assert "cannot be written" in refused(1, "report", "votes.csv", "--count", "count", "-o", "/proc/report.html")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no disk that is always full")
+class FullDisk(io.BytesIO):
+    """A file that can be opened but not written, as on a full disk."""
+
+    def write(self, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @pytest.mark.parametrize("name", ["K.npy", "K.npz", "K.csv"])
 def test_full_disk(votes, computes_nothing, monkeypatch, name):
-    monkeypatch.setattr(resources, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
+    monkeypatch.setattr(resources, "TemporaryFile", lambda **_: FullDisk())
     said = refused(1, "gram", "votes.csv", "--count", "count", "-o", name)
     assert said == f"rankernel: {name} cannot be written: no space left on device\n"
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from importlib.resources import files
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -16,8 +17,7 @@ import rankernel as rk
 from rankernel import write_preflib
 from rankernel.cli.app import COMMANDS, SCORES, app
 from rankernel.cli.options import LINKAGES
-from rankernel.datasets import load_example, uniform
-from rankernel.datasets.example import example_csv
+from rankernel.datasets import uniform
 from rankernel.io.source import option_choices
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,7 +44,7 @@ def write_files(folder):
         "cvr.csv": CVR,
         "battles.csv": BATTLES,
         "leaderboard.csv": "model_id,task 1,task 2\n17,0.3,0.9\n18,0.4,0.2\n19,0.5,0.1\n",
-        "nowhere_bay.csv": example_csv(load_example()),
+        "nowhere_bay.csv": (files("rankernel.datasets") / "data/nowhere_bay.csv").read_text(encoding="utf-8"),
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")

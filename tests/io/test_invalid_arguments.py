@@ -1,4 +1,4 @@
-"""Invalid arguments of readers, writers, downloads and conversions: errors that name the argument."""
+"""Invalid arguments of readers, writers and conversions: errors that name the argument."""
 
 import atexit
 import inspect
@@ -14,7 +14,6 @@ from nonsense import faults
 
 import rankernel as rk
 from rankernel import interop, io
-from rankernel.io import public_data as fetch
 
 FOLDER = Path(tempfile.mkdtemp(prefix="rankernel-nonsense-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -25,12 +24,6 @@ def file(name, text):
     (FOLDER / name).write_text(text, encoding="utf-8")
     return FOLDER / name
 
-
-SUSHI = FOLDER / "sushi3-2016"
-SUSHI.mkdir()
-file("sushi3-2016/sushi3a.5000.10.order", "10 1\n0 10 5 0 3 4 6 9 8 1 7 2\n0 10 0 9 6 3 7 2 8 1 5 4\n")
-file("sushi3-2016/sushi3.udata", "".join(f"{user}\t0\t1\t200\t9\t4\t1\t9\t4\t1\t0\n" for user in (0, 1)))
-file("sushi3-2016/sushi3.idata", "".join(f"{item}\tfish {item}\t1\t0\t1\t2\t1\t1\t1\n" for item in range(100)))
 
 BALLOT_OPTIONS = {
     "items": ["Ann", "Bob"],
@@ -121,7 +114,6 @@ READERS = {
         "encoding": "utf-8",
         "max_bytes": 10**6,
     },
-    "load_sushi": {"path": SUSHI, "which": "a", "unlisted": "free"},
 }
 WRITERS = {
     "write_blt": {"rankings": BALLOTS, "path": FOLDER / "out.blt", "seats": 1, "title": "votes", "overwrite": True},
@@ -141,12 +133,6 @@ WRITERS = {
         "overwrite": True,
     },
 }
-(FOLDER / "preflib").mkdir()
-file("preflib/00000-00000000.soi", preflib("soi", ["2: 1"]))
-FETCHERS = {
-    "fetch_preflib": {"name": "00000-00000000.soi", "sha256": None, "url": None},
-    "fetch_sushi": {"sha256": None, "url": None},
-}
 VOTEKIT = SimpleNamespace(candidates=("a", "b"), ballots=[SimpleNamespace(ranking=[{"a"}, {"b"}], weight=2)])
 PREF_VOTING = SimpleNamespace(candidates=[0, 1], cmap={0: "a", 1: "b"}, rankings_counts=([[1, 0]], [2]))
 PREFLIBTOOLS = SimpleNamespace(
@@ -160,16 +146,13 @@ OTHERS = {
     "to_pref_voting": {"rankings": BALLOTS},
     "to_preflibtools": {"rankings": BALLOTS},
 }
-CALLS = READERS | WRITERS | FETCHERS | OTHERS
+CALLS = READERS | WRITERS | OTHERS
 NEEDS = {"to_votekit": "votekit", "to_pref_voting": "pref_voting", "to_preflibtools": "preflibtools"}
 
 
 @pytest.fixture(autouse=True)
 def _local_data(monkeypatch):
     monkeypatch.chdir(FOLDER)  # any string names a file
-    monkeypatch.setenv("RANKERNEL_DATA", str(FOLDER))
-    monkeypatch.setattr(fetch, "SUSHI_SHA256", {})
-    monkeypatch.setattr(fetch, "SUSHI_FILES", [path.name for path in SUSHI.iterdir()])
 
 
 def function_of(name):

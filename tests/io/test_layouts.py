@@ -66,8 +66,10 @@ def test_written_labels(tmp_path):
         ("respondent,1,2,3\n1,2,1,3\n2,3,1,2\n", "layout='ranks'"),
         ("name,Choice 1,Choice 2\nAnn,1,2\nBob,2,1\n", "layout='ranks'"),
         ("candidate,rank 1,rank 2\nAnn,120,80\nBob,80,120\n", "only numbers"),
-        ("tea,milk,weight\n1,2,0.5\n2,1,1.5\n", "weight.*count=.*ignore="),
-        ("choice 1,choice 2,votes\nAnn,Bob,-3\n", "votes.*count="),
+        ("tea,milk,weight\n1,2,0.5\n2,1,1.5\n", "weight.*ignore="),
+        ("choice 1,choice 2,votes\nAnn,Bob,-3\n", "votes.*ignore="),
+        ("choice 1,choice 2,total\nAnn,Bob,9\nBob,Ann,3\n", "count='total' or ignore="),
+        ("tea,milk,total\n1,2,9\n2,1,3\n", "count='total' or ignore="),
         ("3,1,2\n1,2,3\n", "header=False"),
         ("Ann,Bob,Cy\nBob,Ann,Cy\nCy,Bob,Ann\n", "header=False"),
         ("tea,milk,beer\n", "header=False"),
@@ -93,6 +95,10 @@ def test_refused(tmp_path, text, match):
         ("tea,milk,Count\n1,2,3\n2,1,1\n", {}, ["3*tea>milk", "milk>tea"]),
         ("n,choice 1,choice 2\n4,Ann,Bob\n", {}, ["4*Ann>Bob"]),
         ("l,m,n\n1,2,3\n", {}, ["l>m>n"]),
+        ('choice 1,choice 2,number of voters\nAnn,Bob,"1,200"\n', {}, ["1200*Ann>Bob"]),
+        ("number,choice 1,choice 2\n7,Ann,Bob\n8,Bob,Ann\n", {}, ["Ann>Bob", "Bob>Ann"]),
+        (",tea,milk\n0,1,2\n1,2,1\n", {}, ["tea>milk", "milk>tea"]),
+        ("user;item;rating\n1;tea;3,5\n1;milk;4,0\n", {}, ["milk>tea"]),
         ("choice 1,choice 2\nAnn|Bob,Cy\n", {"separator": "|", "items": ["Ann", "Bob", "Cy"]}, "blank"),
     ],
 )
@@ -102,6 +108,12 @@ def test_options_of_refusals(tmp_path, text, options, expected):
             read(tmp_path, text, **options)
     else:
         assert shown(read(tmp_path, text, **options)) == expected
+
+
+def test_manifest_of_a_cast_vote_record(tmp_path):
+    manifest = {"Version": "5.10", "List": [{"Id": 1, "ContestId": 2}, {"Id": 2, "ContestId": 1}]}
+    with pytest.raises(rk.RankingError, match=r"CvrExport\.json"):
+        read(tmp_path, json.dumps(manifest), "CandidateManifest.json")
 
 
 def test_names_after_overvotes_are_items(tmp_path):

@@ -180,9 +180,13 @@ def test_battles():
 
 
 @needs_data
-def test_sushi_orders():
-    votes = rk.read(DATA / "sushi3-2016/sushi3a.5000.10.order")
-    assert (votes.ranks == rk.load_sushi(DATA / "sushi3-2016").rankings.ranks).all()
+@pytest.mark.parametrize("which", "ab")
+def test_sushi_orders(which):
+    path = DATA / f"sushi3-2016/sushi3{which}.5000.10.order"
+    votes = rk.read(path)
+    orders = [[int(word) for word in line.split()[2:]] for line in path.read_text().splitlines()[1:]]
+    assert votes.to_orders() == [[str(item) for item in order] for order in orders]
+    assert rk.read(path, unlisted="last").is_exhaustive()
 
 
 @needs_data

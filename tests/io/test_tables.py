@@ -2,6 +2,7 @@
 
 import copy
 import gzip
+import io
 import pickle
 import re
 from contextlib import suppress
@@ -14,8 +15,8 @@ from strategies import any_ranking
 
 from rankernel import RankingError, Rankings, read_csv, write_csv
 from rankernel.io import Repairs
-from rankernel.io.cells import LARGE, split_by_pandas, split_rows, table_of
 from rankernel.io.source import SourceFile
+from rankernel.io.table import LARGE, split_by_pandas, split_rows, table_of_rows
 
 SAME_FOLDER = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -397,31 +398,31 @@ PIECES = [
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.sampled_from(["one,two\n", "one\n", ""]))
 def test_pandas_and_csv_split_alike(text, header):
-    text, source = header + text, SourceFile("votes.csv")
+    source = SourceFile(io.BytesIO((header + text).encode()))
     try:
-        by_csv = table_of(split_rows(text, ",", source), source)
+        by_csv = table_of_rows(split_rows(source, ","), source)
     except RankingError:
         with suppress(RankingError):
-            assert split_by_pandas(text, ",", source) is None
+            assert split_by_pandas(source, ",") is None
         return
-    by_pandas = split_by_pandas(text, ",", source)
+    by_pandas = split_by_pandas(source, ",")
     if by_pandas is None:
         return
-    assert (by_pandas.columns, by_pandas.header_line) == (by_csv.columns, by_csv.header_line)
+    assert by_pandas.header_line == by_csv.header_line
     assert by_pandas.lines.tolist() == by_csv.lines.tolist()
     assert cells(by_pandas) == cells(by_csv)
 
 
 def cells(table):
-    return [[table.texts[code] for code in row] for row in table.codes.tolist()]
+    return {name: [column[row] for row in range(len(table))] for name, column in table.columns.items()}
 
 
 def test_many_distinct_cells():
     texts = [f"name {number % 3000}" for number in range(80_000)]
     text = "one,two\n" + "".join(f"{a},{b}\n" for a, b in zip(texts[::2], texts[1::2], strict=True))
-    table = split_by_pandas(text, ",", SourceFile("votes.csv"))
-    assert [cell for row in cells(table) for cell in row] == texts
-    assert len(table.texts) == 3000
+    table = split_by_pandas(SourceFile(io.StringIO(text)), ",")
+    assert cells(table) == {"one": texts[::2], "two": texts[1::2]}
+    assert [len(column.texts) for column in table.columns.values()] == [1500, 1500]
 
 
 def test_large_table(tmp_path):

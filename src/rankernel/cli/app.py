@@ -264,7 +264,7 @@ def gram(
     else:
         corner = compute(output, planned, X, dtype, force)
         if corner is not None:
-            estimated = planned.part(slice(0, CORNER)).estimate().stderr
+            estimated = planned._part(slice(0, CORNER)).estimate().stderr
             errors = estimated if estimated.any() else None
     facts: dict[str, Any] = job.facts(planned.details) | {"shape": list(planned.shape)}
     if output:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rankernel.kernels.base import Kernel
     from rankernel.reports.summary import Summary
 
-METHODS = ("auto", "exact", "enumeration", "mixed", "montecarlo")
+METHODS = ("auto", "exact", "enumeration", "montecarlo")
 MONTE_CARLO_ARGUMENTS = {"draws": "n_draws", "coupling": "coupling", "control_variates": "control_variates"}
 
 PLUS = re.compile(r"(?<![0-9.][eE])\+")  # not that of 1e+3
@@ -241,7 +241,7 @@ Method: TypeAlias = Annotated[
     typer.Option(
         "--method",
         metavar="METHOD",
-        help="auto, exact, enumeration, mixed, or montecarlo:draws=64; further arguments after commas: "
+        help="auto, exact, enumeration, or montecarlo:draws=64; further arguments after commas: "
         "coupling=antithetic, control_variates=0.",
         autocompletion=completion(lambda: METHODS),
         rich_help_panel=COMPUTING,

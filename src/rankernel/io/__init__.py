@@ -1,23 +1,18 @@
-"""Readers and writers of files of rankings, and public data sets."""
+"""Readers and writers of files of rankings."""
 
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import read_cvr
+from rankernel.io.layouts import read_csv, write_csv
 from rankernel.io.pairs import read_comparisons, read_pairs
 from rankernel.io.preflib import read_preflib, write_preflib
-from rankernel.io.public_data import SushiData, fetch_preflib, fetch_sushi, load_sushi
 from rankernel.io.registry import read
 from rankernel.io.source import FileSource, ReadOptions, Repairs
-from rankernel.io.tables import read_csv, write_csv
 from rankernel.io.text_orders import read_text_orders, read_trec
 
 __all__ = [
     "FileSource",
     "ReadOptions",
     "Repairs",
-    "SushiData",
-    "fetch_preflib",
-    "fetch_sushi",
-    "load_sushi",
     "read",
     "read_blt",
     "read_comparisons",

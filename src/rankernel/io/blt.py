@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankernel._utils.checks import check_integer
 from rankernel.errors import RankingError
-from rankernel.io.preflib import Orders
+from rankernel.io.ballots import Orders, rankings_of
 from rankernel.io.source import (
     MAX_BYTES,
     AnyPath,
@@ -21,17 +22,18 @@ from rankernel.io.source import (
     quoted,
     write_text,
 )
-from rankernel.io.tables import Ballots, rankings_of
 from rankernel.rankings import FREE, MAX_VOTERS, Rankings, as_rankings, dense_ranks
 
 TOKEN = re.compile(
-    r"""[^\S\n]+|(?:\#|//)[^\n]*|/\*.*?\*/|\([^()\n]*\)      # spaces, comments, identifiers of ballots (OpenSTV)
+    r"""[^\S\n]+|,|(?:\#|//)[^\n]*|/\*.*?\*/                  # spaces, commas, comments
       | (?P<end>\n)
-      | \[(?P<option>[^\]\n]*)\]                             # options of droop, such as [withdrawn 4]
-      | (?P<word>"[^\n]*|[^\s\#()\[]+|.)""",
+      | \[(?P<option>[^\]]*)\]                               # options of droop, such as [withdrawn 4]
+      | (?P<word>"[^\n]*|\([^()\n]*\)|[^\s\#()\[,]+|.)""",
     re.VERBOSE | re.DOTALL,
 )
 QUOTED = re.compile(r'"((?:[^"\\]|\\.|"")*)"')  # a quotation mark inside is doubled or escaped
+SEVERAL = re.compile(rf"(?:{QUOTED.pattern}[\s,]*)+")
+BALLOT = re.compile(r"[0-9]+(?:\s+[0-9=-]+)*\s+0")
 INTEGER = re.compile("-?[0-9]{1,30}")
 EXAMPLE = "'3 2 4 1=5 0' (3 voters: 2, then 4, then 1 and 5 tied)"
 FREE_NOTE = "# unlisted items are free"  # after the title, to be read back
@@ -82,7 +84,7 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
       read as BLT; title 'Ward 4'; 1 seat; withdrawn: Cy
     """
     source = SourceFile.of(path, read_blt, keywords)
-    tokens = Tokens(source.text, source)
+    tokens = Tokens(re.sub("\r\n?", "\n", source.text), source)
     n_items, line = tokens.take_integer("the number of candidates")
     if not 1 <= n_items <= MAX_BYTES:
         raise source.error(line, f"{n_items} is not a number of candidates")
@@ -93,7 +95,8 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
     ballots, n_skipped, (items, title) = read_body(tokens, n_items)
     orders = Orders.of(ballots)
     ranks = orders.ranks(n_items, source, "candidate")
-    about = FileSource("BLT", title, seats, tuple(items[number] for number in sorted(withdrawn)))
+    names, repairs = tuple(items[number] for number in sorted(withdrawn)), Repairs(n_skipped)
+    about = FileSource("BLT", title, seats, names, repairs=repairs)
     if source.options.withdrawn == "drop" and withdrawn:
         remaining = [number for number in range(n_items) if number not in withdrawn]
         if not remaining:
@@ -102,7 +105,7 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
         ranks = dense_ranks(ranks, ranks != FREE, "free")
     if source.options.unlisted is None and source.text.rstrip().endswith(FREE_NOTE):
         source = source.with_options(unlisted="free")
-    return rankings_of(Ballots(ranks, items, Repairs(n_skipped)), orders.counts, about, source)
+    return rankings_of(source, ranks, items, about, orders.counts)
 
 
 class Tokens:
@@ -181,6 +184,8 @@ def read_ballot_lines(tokens: Tokens, by_line: bool) -> tuple[list[Ballot], int]
     ballots: list[Ballot] = []
     n_skipped = 0
     while True:
+        token = tokens.peek()
+        tokens.index += token is not None and token.text.startswith("(")  # the identifier of a ballot (OpenSTV)
         count, line = tokens.take_integer("a ballot, or the 0 after the last one")
         if count == 0:
             return ballots, n_skipped
@@ -191,7 +196,8 @@ def read_ballot_lines(tokens: Tokens, by_line: bool) -> tuple[list[Ballot], int]
             token = tokens.take("the 0 at the end of a ballot")
             if token.text == "0":
                 break
-            bucket = [] if token.text == "-" else [tokens.candidate(part) for part in token.text.split("=")]
+            tied = token.text[1:-1].split() if token.text.startswith("(") else token.text.split("=")
+            bucket = [] if token.text == "-" else [tokens.candidate(part) for part in tied]
             if None in bucket:
                 problem = f"{quoted(token.text)} is not a candidate; a ballot has the form {EXAMPLE}"
                 raise tokens.source.error(token.line, problem)
@@ -203,47 +209,61 @@ def read_ballot_lines(tokens: Tokens, by_line: bool) -> tuple[list[Ballot], int]
 
 
 def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
-    """Return the names of the candidates and the title, which is optional.
+    """Return the names of the candidates and the title, which is optional; more text may follow.
 
     With one line per name, names may be unquoted or followed by a party; otherwise they are quoted, or single words.
     """
     last = tokens.tokens[tokens.index - 1]
-    following = tokens.text[last.end :].split("\n")
     lines = [
-        (number, re.sub(r"^# *ALTERNATIVE NAME [0-9]+:", "", line).strip())  # of files converted from PrefLib
-        for number, line in enumerate(following, start=last.line)
-        if line.strip() and not re.match(r"\s*(?:#(?! *ALTERNATIVE NAME)|//)", line)
+        (number, re.sub(r"^# *ALTERNATIVE NAME [0-9]+:", "", line).rstrip(" ,").strip())  # converted from PrefLib
+        for number, line in enumerate(tokens.text[last.end :].split("\n"), start=last.line)
+        if line.strip(" ,") and not re.match(r"\s*(?:#(?! *ALTERNATIVE NAME)|//)", line)
     ]
-    for number, line in lines:
+    for number, line in lines[:n_items]:
         if len(re.findall(r'(?<!\\)"', line)) % 2:
             raise tokens.source.error(number, f"{quoted(line)} cannot be read; is a quotation mark missing?")
-    simple = all(QUOTED.fullmatch(line) for _, line in lines)
-    if n_items <= len(lines) <= n_items + 1 or (simple and len(lines) > n_items):
-        names = [line_name(line) for _, line in lines]
+        if BALLOT.fullmatch(line):
+            raise tokens.source.error(number, f"the ballot {quoted(line)} follows a 0, which ends the ballots")
+    texts = [line for _, line in lines]
+    n_quoted = [len(QUOTED.findall(line)) if SEVERAL.fullmatch(line) else 1 for line in texts[:n_items]]
+    # Lines of one name each, some or all with a party; n names on the first line are not a name and a party.
+    by_line = n_items <= len(texts) <= n_items + 1 and n_quoted[0] != n_items
+    if by_line or (len(texts) >= n_items and len(set(n_quoted)) == 1):
+        names = [line_name(line) for line in texts]
         if len(set(names[:n_items])) < n_items:  # of the same name, with different parties
-            whole = [" ".join(unescaped(part) for part in QUOTED.findall(line)) or line for _, line in lines]
-            names = [full if names.count(name) > 1 else name for name, full in zip(names, whole, strict=True)]
+            names = [
+                full_name(line) if names.count(name) > 1 else name for name, line in zip(names, texts, strict=True)
+            ]
     else:
-        text = "\n".join(line for _, line in lines)
-        names = [unescaped(part) for part in QUOTED.findall(text)]
-        words = re.split(r"\s+", QUOTED.sub("", text).strip()) if QUOTED.sub("", text).strip() else []
-        if not names and n_items <= len(words) <= n_items + 1:
-            names = words
-        elif words and len(names) < n_items:
-            shown = quoted(words[min(n_items, len(words) - 1)])
-            problem = f"{shown} and more follow the names of {n_items} candidates; quote names and title"
-            raise tokens.source.error(lines[-1][0], problem)
+        names = inline_names("\n".join(texts), n_items)
     if len(names) < n_items:
-        problem = f"the file ends before the name of candidate {len(names) + 1}; is it truncated?"
+        found = f"{quoted(texts[-1])} does not name all" if texts else "the file ends before the names of all"
+        problem = f"{found} {n_items} candidates; write each name on a line, or in quotation marks"
         raise tokens.source.error(lines[-1][0] if lines else last.line, problem)
     items = tokens.source.item_names(names[:n_items], lines[-1][0])
     return items, names[n_items] if len(names) > n_items else ""
 
 
+def inline_names(text: str, n_items: int) -> list[str]:
+    """Return names on common lines: quoted, with unquoted text only after the last one, or single words."""
+    found = list(QUOTED.finditer(text))
+    if not found:
+        words = text.split()
+        return words if len(words) <= n_items + 1 else []
+    gaps = [text[one.end() : other.start()] for one, other in pairwise(found[:n_items])]
+    return [unescaped(match[1]) for match in found] if not "".join([text[: found[0].start()], *gaps]).strip() else []
+
+
 def line_name(line: str) -> str:
-    """Return the name in a line: its first quoted string, or the line."""
-    match = QUOTED.match(line)
-    return unescaped(match[1]) if match else line
+    """Return the name in a line: its first quoted string, the line within quotation marks, or the line."""
+    if SEVERAL.fullmatch(line):
+        return unescaped(QUOTED.findall(line)[0])
+    return line[1:-1].strip() if re.fullmatch('".*"', line) else line
+
+
+def full_name(line: str) -> str:
+    """Return the name in a line with the party."""
+    return " ".join(map(unescaped, QUOTED.findall(line))) if SEVERAL.fullmatch(line) else line
 
 
 def unescaped(text: str) -> str:

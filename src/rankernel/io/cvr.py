@@ -1,13 +1,14 @@
 """Cast vote records of ranked elections: exports with a mark per candidate and rank, and files of Scottish councils.
 
 Dominion (.csv and .json), ClearBallot (.csv), Hart (.xml) and the NIST common data format (.json and .xml) become
-tables with one column per position, in which several candidates at one position are joined by ``SEPARATOR``.
+tables with one column per position, in which several candidates at one position are joined by ``TIED``.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -18,11 +19,12 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from rankernel._utils import Mask
+from rankernel.columns import TIED, Column
 from rankernel.errors import RankingError
-from rankernel.io.cells import Codes, Numbering, Row, Table, read_table, split_rows, split_table, table_of
-from rankernel.io.preflib import Orders
+from rankernel.io.ballots import Orders, rankings_of, read_ballots
+from rankernel.io.layouts import chosen_contest, finished, table_rankings
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
-from rankernel.io.tables import SEPARATOR, Ballots, ballots_of_table, chosen_contest, rankings_of, table_rankings
+from rankernel.io.table import Row, Table, read_table, split_rows, table_of_rows, text_table
 from rankernel.rankings import Rankings
 
 EXPORTS = (".json", ".xml", ".zip")
@@ -78,8 +80,8 @@ def read_cvr(path: Any, **keywords: Any) -> Rankings:
     source = SourceFile.of(path, read_cvr, keywords)
     if source.suffix in EXPORTS or (source.file is None and source.path.is_dir()):
         return read_export(source)
-    if source.suffix in ("", ".csv", ".tsv", ".txt") and is_export(source.text):
-        return read_scottish(source) if is_scottish(source.text) else read_marks(source)
+    if source.suffix in ("", ".csv", ".tsv", ".txt") and is_export(source.head):
+        return read_scottish(source) if is_scottish(source.head) else read_marks(source)
     table = read_table(source)
     table.check_columns()
     return table_rankings(table, "positions")
@@ -87,7 +89,7 @@ def read_cvr(path: Any, **keywords: Any) -> Rankings:
 
 def is_export(text: str) -> bool:
     """Whether a text is an export of a voting system with header lines, or a file of a Scottish council."""
-    return is_scottish(text) or is_dominion(text) or is_clear_ballot(text)
+    return bool(is_scottish(text) or HEADINGS.match(text) or CLEAR_BALLOT_COLUMN.search(text.split("\n", 1)[0]))
 
 
 # ---------------------------------------------------------------------- tables with a 0 or 1 per candidate and rank
@@ -95,6 +97,7 @@ def is_export(text: str) -> bool:
 HEADINGS = re.compile(r'(?:[^\n]*\n){1,3}?(?:="|")*CvrNumber\b')  # election, contests, choices, then the columns
 CONTEST_NUMBERS = re.compile(r"\s*\((?:Vote For|Number of (?:positions|ranks))\s*=[^()]*\)\s*$", re.IGNORECASE)
 CHOICE = re.compile(r"(.*?)\s*\(([0-9]{1,4})\)", re.DOTALL)
+CLEAR_BALLOT_COLUMN = re.compile(r"\bChoice_[0-9]+_[0-9]+:[^\n]*:Vote For")
 CLEAR_BALLOT = re.compile(r"Choice_[0-9]+_[0-9]+:(.*):([0-9]{1,4}):Vote For [0-9]+:(.*):[^:]*", re.DOTALL)
 QUOTED_FORMULA = re.compile(r'="(.*)"', re.DOTALL)  # keeps a spreadsheet from converting a cell to a number or date
 ABSENT, UNMARKED, MARKED, INVALID = range(4)
@@ -102,61 +105,48 @@ MARKS = {"": ABSENT, "0": UNMARKED, "1": MARKED}
 
 
 class Choice(NamedTuple):
-    """A column of marks: its index, the candidate and the rank."""
+    """A column of marks: its name, the candidate and the rank."""
 
-    column: int
+    column: str
     name: str
     rank: int
 
 
-def is_dominion(text: str) -> bool:
-    """Whether a text is an export of Dominion: after at most three lines, the columns are named, CvrNumber first."""
-    return bool(HEADINGS.match(text))
-
-
-def is_clear_ballot(text: str) -> bool:
-    """Whether a text is an export of ClearBallot: its first line has columns such as ``Choice_1_1:Mayor:1:...``."""
-    return bool(re.search(r"\bChoice_[0-9]+_[0-9]+:[^\n]*:Vote For", text[: text.find("\n") + 1 or None]))
-
-
 def read_marks(source: SourceFile) -> Rankings:
     """Return the ballots of one contest; those without the contest, whose cells are all empty, are left out."""
-    if is_dominion(source.text):
+    if HEADINGS.match(source.head):
         table, found = read_dominion(source)
     else:
-        table = split_table(source.text, source)
-        found = {}
-        for column, name in enumerate(table.columns):
+        table, found = text_table(source), {}
+        for name in table.columns:
             if match := CLEAR_BALLOT.fullmatch(name):
-                found.setdefault(match[1], []).append(Choice(column, match[3].strip(), int(match[2])))
+                found.setdefault(match[1], []).append(Choice(name, match[3].strip(), int(match[2])))
     table.check_columns()
     contests = {name: choices for name, choices in found.items() if max(each.rank for each in choices) > 1}
     title = chosen_contest(list(contests), source)
     choices = contests[title]
-    cells = table.select([choice.column for choice in choices])
-    marks = np.array([MARKS.get(text, INVALID) for text in cells.texts], dtype=np.int8)[cells.codes]
+    columns = [table.columns[choice.column] for choice in choices]
+    marks = np.stack([column.mapped(lambda text: MARKS.get(text, INVALID), np.int8) for column in columns], axis=1)
     if (marks == INVALID).any():
-        row, column = divmod(int(np.argmax(marks == INVALID)), len(choices))
-        cell, choice = cells.texts[cells.codes[row, column]], choices[column]
-        raise cells.error(row, f"{quoted(choice.name)} at rank {choice.rank} holds {quoted(cell)}; a mark is 0 or 1")
+        row, number = divmod(int(np.argmax(marks == INVALID)), len(choices))
+        cell, choice = columns[number][row], choices[number]
+        raise table.error(row, f"{quoted(choice.name)} at rank {choice.rank} holds {quoted(cell)}; a mark is 0 or 1")
     present = (marks != ABSENT).any(axis=1)
-    codes, texts = position_codes(marks[present] == MARKED, choices)
-    rows = table.rows(present)
-    names = tuple(f"rank {position + 1}" for position in range(codes.shape[1]))
-    options = source.with_options(separator=SEPARATOR)
-    votes = replace(rows, source=options, columns=names, texts=texts, codes=codes)
-    used = {choice.column for each in found.values() for choice in each}
-    named = source.options.named_columns
-    others = [name for column, name in enumerate(table.columns) if column not in used and name not in named]
-    ignored = (*(name for name in others if not name.isdigit()), *(name for name in contests if name != title))
-    candidates = tuple(dict.fromkeys(choice.name for choice in choices))
-    about = FileSource("a cast vote record", title, ignored=ignored, count=source.options.count or "")
-    return ballots_of_table(rows, votes, about, candidates)
+    used = {choice.column for each in found.values() for choice in each} | source.options.named_columns.keys()
+    ignored = [name for name in table.columns if name not in used and not name.isdigit()]
+    ignored += [name for name in contests if name != title]
+    candidates = dict.fromkeys(choice.name for choice in choices)
+    votes = marked_columns(marks[present] == MARKED, choices)
+    ranks, items, repairs = read_ballots(votes, source, candidates, lambda row, *parts: table.error(rows[row], *parts))
+    rows = np.flatnonzero(present)
+    count = source.options.count or ""
+    about = FileSource("a cast vote record", title, ignored=tuple(ignored), count=count, repairs=repairs)
+    return finished(table, ranks, items, about, rows=rows)
 
 
 def read_dominion(source: SourceFile) -> tuple[Table, dict[str, list[Choice]]]:
     """Return the cells of an export, with columns of marks named by their indices, and the columns of each contest."""
-    rows = split_rows(source.text, source.options.delimiter.replace("auto", ","), source)
+    rows = split_rows(source, source.options.delimiter.replace("auto", ","))
     headings: list[Row] = []
     for line, cells in islice(rows, 4):
         headings.append((line, [plain_text(cell) for cell in cells]))
@@ -170,14 +160,15 @@ def read_dominion(source: SourceFile) -> tuple[Table, dict[str, list[Choice]]]:
         raise source.error(line, f"the lines of contests, choices and columns have {sizes} cells; they must be equal")
     first = next((index for index, title in enumerate(titles) if title), len(titles))
     names = [*columns[:first], *(str(index) for index in range(first, len(columns)))]
-    table = table_of(chain([(line, names)], rows), source)
+    table = table_of_rows(chain([(line, names)], rows), source)
     found: dict[str, list[Choice | None]] = {}
-    for column in range(first, len(titles)):
-        match = CHOICE.fullmatch(choices[column])
-        stated = Choice(column, match[1], int(match[2])) if match else None
-        found.setdefault(CONTEST_NUMBERS.sub("", titles[column]), []).append(stated)
+    for index in range(first, len(titles)):
+        match = CHOICE.fullmatch(choices[index])
+        stated = Choice(str(index), match[1], int(match[2])) if match else None
+        found.setdefault(CONTEST_NUMBERS.sub("", titles[index]), []).append(stated)
     ranked = {name: [each for each in stated if each] for name, stated in found.items() if None not in stated}
-    return replace(table, texts=[plain_text(cell) for cell in table.texts]), ranked
+    plain = {name: Column.of_codes(each.codes, map(plain_text, each.texts)) for name, each in table.columns.items()}
+    return replace(table, columns=plain), ranked
 
 
 def plain_text(cell: str) -> str:
@@ -187,20 +178,19 @@ def plain_text(cell: str) -> str:
     return formula[1].strip() if formula else cell
 
 
-def position_codes(marked: Mask, choices: Sequence[Choice]) -> tuple[Codes, list[str]]:
-    """Return the code of a text for each ballot and rank, and the texts: no, one or several joined candidates."""
-    numbering = Numbering({"": 0})
-    ranks = sorted({choice.rank for choice in choices})
-    codes = np.zeros((len(marked), len(ranks)), dtype=np.int32)
-    for position, rank in enumerate(ranks):
-        columns = [column for column, choice in enumerate(choices) if choice.rank == rank]
-        number = np.array([numbering[choices[column].name] for column in columns])
-        here = marked[:, columns]
-        codes[:, position] = np.where(here.any(axis=1), number[here.argmax(axis=1)], 0)
-        for row in np.flatnonzero(here.sum(axis=1) > 1).tolist():
-            joined = SEPARATOR.join(choices[column].name for column in np.array(columns)[here[row]].tolist())
-            codes[row, position] = numbering[joined]
-    return codes, list(numbering)
+def marked_columns(marked: Mask, choices: Sequence[Choice]) -> list[Column]:
+    """Return a column for each rank: no, one or several joined candidates."""
+    found = []
+    for rank in sorted({choice.rank for choice in choices}):
+        here = [index for index, choice in enumerate(choices) if choice.rank == rank]
+        names, marks = [choices[index].name for index in here], marked[:, here]
+        codes = np.where(marks.any(axis=1), marks.argmax(axis=1) + 1, 0)
+        texts = ["", *names]
+        for row in np.flatnonzero(marks.sum(axis=1) > 1).tolist():
+            codes[row] = len(texts)
+            texts.append(TIED.join(names[index] for index in np.flatnonzero(marks[row]).tolist()))
+        found.append(Column.of_codes(codes, texts))
+    return found
 
 
 # ---------------------------------------------------------------------- JSON and XML
@@ -243,9 +233,9 @@ def read_export(source: SourceFile) -> Rankings:
                 add_nist(content, contests)
             elif "Contests" in content:
                 add_hart(content, contests)
-        for contest in manifest_entries(documents, "Contest"):
-            title = names["Contest"].get(contest.get("Id"))
-            if title in contests and int(contest.get("NumOfRanks", 0)) > 1:
+        for entry in manifest_entries(documents, "Contest"):
+            title = names["Contest"].get(entry.get("Id"))
+            if title in contests and int(entry.get("NumOfRanks", 0)) > 1:
                 contests[title].ranked = True
         for entry in manifest_entries(documents, "Candidate"):
             title = names["Contest"].get(entry.get("ContestId"))
@@ -258,34 +248,30 @@ def read_export(source: SourceFile) -> Rankings:
         raise source.error(None, problem) from None
     ranked = [name for name, contest in contests.items() if contest.ranked]
     title = chosen_contest(list(contests) if source.options.contest or not ranked else ranked, source)
-    table = position_table(contests[title], source, labels)
+    contest = contests[title]
+    lines = np.array([number for number, _, _ in contest.ballots], dtype=np.int64)
+    texts = zip(*(texts for _, texts, _ in contest.ballots), strict=True)
+    columns = {name: Column(list(values)) for name, values in zip(labels, texts, strict=False)}
+    table = Table(source, columns, lines)
     table.check_columns()
-    votes = replace(table.without(labels), source=source.with_options(separator=SEPARATOR))
-    wanted = tuple(name for name in labels if name not in source.options.label_columns)
-    about = FileSource("a cast vote record", title)
-    return ballots_of_table(table, votes, about, tuple(contests[title].candidates), wanted)
+    ranks, items, repairs = read_ballots(ballot_columns(contest, source), source, contest.candidates, table.error)
+    wanted = [name for name in columns if name not in source.options.label_columns]
+    return finished(table, ranks, items, FileSource("a cast vote record", title, repairs=repairs), wanted)
 
 
-def position_table(contest: Contest, source: SourceFile, labels: Sequence[str]) -> Table:
-    """Return the ballots of a contest as a table of labels and one column per position."""
-    numbering = Numbering({"": 0})
+def ballot_columns(contest: Contest, source: SourceFile) -> list[Column]:
+    """Return the marks of the ballots of a contest as one column per position."""
     all_marks = [marks for _, _, marks in contest.ballots]
     if max((rank for marks in all_marks for rank, _ in marks), default=1) > MAX_RANK:
         skipped = source.options.skipped
         all_marks = [shortened(marks, max(MAX_GAP, skipped if isinstance(skipped, int) else 0)) for marks in all_marks]
     n_ranks = max((rank for marks in all_marks for rank, _ in marks), default=1)
-    source.check_table_size(len(contest.ballots), n_ranks + len(labels))
-    codes = np.zeros((len(contest.ballots), len(labels) + n_ranks), dtype=np.int32)
-    for row, ((_, texts, _), marks) in enumerate(zip(contest.ballots, all_marks, strict=True)):
-        cells: dict[int, list[str]] = {}
-        for rank, name in marks:
-            cells.setdefault(rank, []).append(name)
-        for rank, names in cells.items():
-            codes[row, len(labels) + rank - 1] = numbering[SEPARATOR.join(dict.fromkeys(names))]
-        codes[row, : len(labels)] = [numbering[text] for text in texts]
-    columns = (*labels, *(f"choice {position}" for position in range(1, n_ranks + 1)))
-    lines = np.array([number for number, _, _ in contest.ballots], dtype=np.int64)
-    return Table(source, columns, list(numbering), codes, lines)
+    source.check_table_size(len(all_marks), n_ranks)
+    cells = [[""] * len(all_marks) for _ in range(n_ranks)]
+    for row, marks in enumerate(all_marks):
+        for rank, name in dict.fromkeys(marks):
+            cells[rank - 1][row] += name if not cells[rank - 1][row] else f"{TIED}{name}"
+    return [Column(texts) for texts in cells]
 
 
 def shortened(marks: list[tuple[int, str]], gap: int) -> list[tuple[int, str]]:
@@ -384,9 +370,7 @@ def manifest_names(documents: Mapping[str, Mapping[str, Any]], kind: str) -> dic
     names = {entry["Id"]: str(entry["Description"]).strip() for entry in manifest_entries(documents, kind)}
     if kind != "Contest":
         return names
-    counts: dict[str, int] = {}
-    for name in names.values():
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(names.values())
     return {number: name if counts[name] == 1 else f"{name} ({number})" for number, name in names.items()}
 
 
@@ -484,7 +468,7 @@ def is_scottish(text: str) -> bool:
 
 def read_scottish(source: SourceFile) -> Rankings:
     """Return the ballots of a Scottish council: numbers of candidates and seats, counted ballots, then the names."""
-    rows = [(line, trimmed(cells)) for line, cells in split_rows(source.text, ",", source, strict=False)]
+    rows = [(line, trimmed(cells)) for line, cells in split_rows(source, ",", strict=False)]
     rows = [(line, cells) for line, cells in rows if cells]
     n_items, seats = map(int, rows[0][1])
     rest = rows[1:]
@@ -502,7 +486,7 @@ def read_scottish(source: SourceFile) -> Rankings:
     orders = Orders.of(ballots)
     ranks = orders.ranks(n_items, source, "candidate")
     about = FileSource("a Scottish council election", title, seats)
-    return rankings_of(Ballots(ranks, items), orders.counts, about, source)
+    return rankings_of(source, ranks, items, about, orders.counts)
 
 
 def trimmed(cells: list[str]) -> list[str]:

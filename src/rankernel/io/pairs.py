@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from rankernel.columns import Roles, find_columns
 from rankernel.comparisons import Comparisons
 from rankernel.errors import ArgumentValueError, RankingError
-from rankernel.io.cells import Table, read_table
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
-from rankernel.pair_tables import PairTable, Roles, find_columns, from_columns
+from rankernel.io.table import Table, read_table
 from rankernel.preferences import Preferences
-from rankernel.rankings import Labels
 
 
 @accepts(
@@ -56,23 +55,29 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
       bob: no order
       read as pairs: user in judge, a in model_a, b in model_b, winner in winner
     """
-    found, roles, table = read_pair_table(SourceFile.of(path, read_pairs, keywords))
-    source, n_users, n_items = table.source, len(found.users), len(found.items)
+    source = SourceFile.of(path, read_pairs, keywords)
+    roles, table = read_roles(source)
+    battles = read_battles(table, roles, roles.columns(), FileSource())
+    n_users, n_items = battles.n_judges or len(battles), battles.n_items
     source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users")
-    data = Preferences._from_pair_table(found, found.counts)
-    labels: Labels = {}
+    try:
+        data, user = battles._of_users(roles, None, None, table.row_name)
+    except RankingError as error:
+        raise source.restate(error) from None
+    first = np.full(len(data), -1, dtype=np.int64)
+    first[user[::-1]] = np.arange(len(user))[::-1]  # of repeated indices the last assignment stays
+    labels = {}
     for name in source.options.label_columns:
-        texts = table.column(name, "label_columns")
-        labels[name] = of_user = texts[found.row_of_user]
-        different = np.flatnonzero(of_user[found.user] != texts)
+        texts = table.labels(name)
+        labels[name] = texts[first]
+        different = np.flatnonzero(labels[name][user] != texts)
         if len(different):
             row = int(different[0])
-            user, both = quoted(found.users[found.user[row]]), (quoted(texts[row]), quoted(of_user[found.user[row]]))
-            problem = f"user {user} has {' and '.join(both)} in column {quoted(name)}"
+            both = f"{quoted(texts[row])} and {quoted(labels[name][user[row]])}"
+            problem = f"user {quoted(data.users[user[row]])} has {both} in column {quoted(name)}"
             raise table.error(row, f"{problem}; a label must be the same in all rows of a user")
     about = FileSource(f"pairs: {roles}", ignored=roles.ignored)
-    fields = data.packed, data.items, data.counts, data.users, data.contracted
-    return Preferences._trusted(*fields, labels, about)
+    return Preferences._trusted(data.packed, data.items, data.counts, data.users, data.contracted, labels, about)
 
 
 @accepts("layout", "header", "items", "count", "ignore", "columns", "delimiter", "encoding", "max_bytes")
@@ -107,26 +112,17 @@ def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
     """
     source = SourceFile.of(path, read_comparisons, keywords)
     roles, table = read_roles(source)
-    names = [name for name in table.columns if name not in source.options.ignore]
-    columns = {name: table.coded(table.positions[name]) for name in names}
     about = FileSource(f"comparisons: {roles}", ignored=tuple(source.options.ignore))
-    try:
-        return Comparisons._from_columns(
-            columns, roles, source.options.items, lambda row: f"line {table.lines[row]}", about
-        )
-    except RankingError as error:
-        raise source.restate(error) from None
+    return read_battles(table, roles, [name for name in table.columns if name not in source.options.ignore], about)
 
 
-def read_pair_table(source: SourceFile) -> tuple[PairTable, Roles, Table]:
-    """Return the pairs in a table, the roles of its columns, and the table."""
-    roles, table = read_roles(source)
-    columns = {name: table.coded(table.positions[name]) for name in roles.columns()}
+def read_battles(table: Table, roles: Roles, names: list[str], about: FileSource) -> Comparisons:
+    """Return the comparisons of a table, with labels from some of its columns."""
+    columns = {name: table.columns[name] for name in names}
     try:
-        found = from_columns(columns, None, source.options.items, roles, lambda row: f"line {table.lines[row]}")
+        return Comparisons._from_columns(columns, roles, table.source.options.items, table.row_name, about)
     except RankingError as error:
-        raise source.restate(error) from None
-    return found, roles, table
+        raise table.source.restate(error) from None
 
 
 def read_roles(source: SourceFile) -> tuple[Roles, Table]:
@@ -139,7 +135,7 @@ def read_roles(source: SourceFile) -> tuple[Roles, Table]:
     given = dict(options.columns or {}) | ({} if options.count is None else {"count": options.count})
     others = [*options.ignore, *(name for name in options.label_columns if name not in given.values())]
     try:
-        roles = find_columns(table.columns, given, others)
+        roles = find_columns(list(table.columns), given, others)
     except RankingError as error:
         raise source.restate(error, table.header_line) from None
     if not len(table):

@@ -15,12 +15,12 @@ from typing import Any
 from rankernel._utils.checks import check_text
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
-from rankernel.io.cells import ARROW, EXCEL, JSON, json_documents, read_table, table_of_data
 from rankernel.io.cvr import is_export, read_cvr
+from rankernel.io.layouts import detected_layout, read_csv, write_csv
 from rankernel.io.pairs import read_comparisons, read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
 from rankernel.io.source import ReadOptions, SourceFile, option_names
-from rankernel.io.tables import detected_layout, read_csv, write_csv
+from rankernel.io.table import ARROW, EXCEL, JSON, json_documents, read_table, table_of_data
 from rankernel.io.text_orders import is_orders, is_trec, read_text_orders, read_trec
 from rankernel.rankings import is_frame
 
@@ -56,7 +56,10 @@ class Format:
 
 
 PREFLIB = re.compile(r"\s*#\s*FILE NAME:")
-BLT = re.compile(r"\s*[0-9]+\s+[0-9]+\s*(?:\n|#|\[|-?[0-9])")  # begins with two numbers
+# Two numbers; options, comments or withdrawn candidates; and a ballot.
+BLT = re.compile(
+    r"\s*[0-9]+[ \t]+[0-9]+[ \t,]*\r?\n(?:\s*[\[#/-][^\n]*\n)*\s*(?:\([^)]*\)\s*)?[1-9][0-9]* [^\n]*\b0[ ,]*\r?\n"
+)
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 FORMATS = {
     known.name: known
@@ -156,12 +159,11 @@ def detected_format(source: SourceFile) -> Format:
                 return known
         if source.suffix not in (*EXCEL, *ARROW, *JSON):
             for known in formats:
-                if known.matches_text and known.matches_text(source.text):
+                if known.matches_text and known.matches_text(source.head):
                     return known
             if source.suffix not in TABLE_SUFFIXES and source.file is None:
                 suffixes = ", ".join(suffix for known in formats for suffix in known.suffixes)
-                raise RankingError(
-                    f"{source.name} has no known format; the suffixes are {suffixes}, each also with .gz"
-                )
+                problem = f"{source.name} has no known format; the suffixes are {suffixes}, each also with .gz"
+                raise RankingError(problem, "; a table with another suffix is read with ", Argument("format", "table"))
     table = read_table(source)
     return FORMATS["pairs" if detected_layout(table) == "pairs" else "table"]

@@ -40,7 +40,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 MAX_BYTES = 2**30  # default limit of a file and of a table of ranks
 # Default limit of a decompressed file: text rarely compresses to less than a twentieth of its size.
 MAX_EXPANSION, MIN_EXPANDED = 100, 2**24
-CHUNK = 2**18  # bytes
+CHUNK, HEAD = 2**18, 2**20  # bytes
 MAX_SHOWN = 60  # characters of a name or cell in a message
 BYTE_ORDER_MARK = "\ufeff"
 UNWRITABLE = {"Cc": "a control character", "Zl": "a line break", "Zp": "a line break", "Cs": "half a surrogate pair"}
@@ -63,7 +63,8 @@ class ReadOptions:
     layout : {"auto", "ranks", "positions", "scores", "orders", "long", "pairs"}
         Content of the table: ranks or scores of items (one column per item), names of items (one column per position),
         orders such as ``tea > milk`` in one column, one row per user and item, or pairwise comparisons. The default is
-        an error if the layout is ambiguous.
+        an error if the layout is ambiguous. Columns of text beside ranks and scores are labels, and identifiers are
+        ignored unless they are ``items``.
     header : bool, optional
         Whether the first row names the columns. By default it does, and a first row that looks like data is an error.
     items : iterable of names, optional
@@ -79,7 +80,7 @@ class ReadOptions:
         Roles of columns of comparisons (user, better, worse; a, b, winner; count) or of long tables (user, item, rank
         or score). By default the names of the columns decide; ``{"user": "expert"}`` states one role.
     contest : str, optional
-        Contest of a cast vote record, or a part of its name. Required if there are several contests.
+        Contest of a cast vote record or question of a survey, or a part of its name. Required if there are several.
     unlisted : {"last", "free"}, optional
         Whether items that a row does not list share the last bucket, or are free (nothing is known about them). By
         default as the file states, otherwise "last"; for long tables "free".
@@ -299,7 +300,17 @@ class SourceFile:
     @cached_property
     def text(self) -> str:
         """Decompressed and decoded text, without a byte order mark; line ends are unchanged."""
-        return self.decoded(self.raw, self.options.encoding)
+        return self.decoded(self.raw, self.encoding)
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the options, or UTF-16 if the file begins with its byte order mark."""
+        return "utf-16" if self.raw[:2] in (b"\xff\xfe", b"\xfe\xff") else self.options.encoding
+
+    @cached_property
+    def head(self) -> str:
+        """The beginning of the text, which decides about the format."""
+        return self.raw[:HEAD].decode(self.encoding, "ignore").removeprefix(BYTE_ORDER_MARK)
 
     @cached_property
     def raw(self) -> bytes:
@@ -371,9 +382,8 @@ class SourceFile:
             example = Argument("encoding", "latin-1")
             raise self.error(line, byte, "; give the encoding of the file, such as ", example) from None
         except UnicodeError as error:
-            raise self.error(
-                None, f"the file is not {encoding} text ({error}); give ", Argument("encoding", ...)
-            ) from None
+            problem = f"the file is not {encoding} text ({error}); give "
+            raise self.error(None, problem, Argument("encoding", ...)) from None
 
     def error(self, line: int | None, *problem: object) -> RankingError:
         """Return the error for a problem in the file: ``votes.soi, line 17: ...``."""
