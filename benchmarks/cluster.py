@@ -23,7 +23,7 @@ def tasks(options):
     lazy = many.gram(KERNEL.plan(X), chunks=options.chunks).sum()
     Y = ballots(options.rankings_nystrom, 20, 8)
     features = rk.NystromFeatures(100, kernel=KERNEL).fit(Y[:10_000])
-    lazy_features = many.transform(features, Y).sum()
+    lazy_features = many.transform(Y, features).sum()
     return (
         (
             f"sum of a Gram matrix, N={len(X):,}",

@@ -112,7 +112,7 @@ def one_core(plan: rk.Plan) -> float:
     """Return the prediction for one core."""
     n_rows, n_columns = plan.shape
     evaluator = plan._evaluator
-    return evaluator.preparation + evaluator.seconds(n_rows, n_columns) / (2 if plan.symmetric else 1)
+    return evaluator.preparation + evaluator.seconds(n_rows, n_columns) / (2 if plan._symmetric else 1)
 
 
 def peak() -> float:

@@ -23,6 +23,7 @@ import numpy as np
 import rankernel as rk
 from benchmarks.clock import save
 from benchmarks.ordinary import DUBLIN_NORTH
+from reproduction.sushi import load_sushi
 
 N_VOTERS = 2000  # as many as the way by hand can take
 N_CLUSTERS = 4
@@ -109,7 +110,7 @@ def ballots_by_hand(path: Path) -> None:
 
 def users(folder: Path) -> tuple[rk.Rankings, np.ndarray]:
     """Return some users and whether they live in the west."""
-    data = rk.load_sushi(folder)
+    data = load_sushi(folder)
     return data.rankings[:N_USERS].top(6), data.users["east_west"][:N_USERS]
 
 

@@ -56,8 +56,7 @@ CORE = {  # module: its tests, the quickest first
     "io/cvr.py": "io/test_formats.py io/test_reader_contract.py",
     "io/pairs.py": "io/test_formats.py test_preferences.py",
     "io/preflib.py": "io/test_preflib.py",
-    "io/public_data.py": "io/test_public_data.py",
-    "io/tables.py": "io/test_tables.py io/test_formats.py",
+    "io/layouts.py": "io/test_tables.py io/test_formats.py",
 }
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {

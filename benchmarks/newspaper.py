@@ -15,6 +15,7 @@ import rankernel as rk
 from benchmarks.clock import save
 from rankernel.reports.text import pvalue_text
 from rankernel.stats import MMDResult, PairDifference
+from reproduction.sushi import load_sushi
 
 
 def percent(share: float) -> str:
@@ -29,7 +30,7 @@ def difference(pair: PairDifference) -> float:
 # start: sushi
 def sushi_test(root: str) -> MMDResult:
     """Compare people from the east and the west of Japan."""
-    sushi = rk.load_sushi(root)
+    sushi = load_sushi(root)
     west = sushi.users["east_west"] == 1
     return rk.mmd_test(sushi.rankings[~west], sushi.rankings[west], n_permutations=500)
 

@@ -19,6 +19,7 @@ import numpy as np
 import rankernel as rk
 from benchmarks.clock import medians, save
 from benchmarks.grams import fill
+from reproduction.sushi import load_sushi
 
 N_ROWS = 5000
 WANTED = 4.0  # times a parallel fill, whatever share of rows is equal
@@ -70,7 +71,7 @@ def files() -> Iterator[tuple[str, rk.Rankings]]:
     root = os.environ.get("RANKERNEL_DATA")
     if root is None:
         return
-    yield "sushi users, top 4 of 10", rk.load_sushi(Path(root, "sushi3-2016")).rankings[:N_ROWS].top(4)
+    yield "sushi users, top 4 of 10", load_sushi(Path(root, "sushi3-2016")).rankings[:N_ROWS].top(4)
     ballots = rk.read_preflib(Path(root, "preflib", DUBLIN_NORTH))
     voters = np.repeat(np.arange(len(ballots)), ballots.counts)
     some = np.random.default_rng(0).choice(voters, N_ROWS, replace=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from collections.abc import Iterator
@@ -45,18 +46,18 @@ ALL = (reading,)
 
 
 def splitting(n_rows: int = 100_000) -> Iterator[Row]:
-    """Compare splitting by pandas and by csv, which sets ``LARGE`` of ``rankernel.io.cells``."""
-    from rankernel.io.cells import split_by_pandas, split_rows, table_of
+    """Compare splitting by pandas and by csv, which sets ``LARGE`` of ``rankernel.io.table``."""
     from rankernel.io.source import SourceFile
+    from rankernel.io.table import split_by_pandas, split_rows, table_of_rows
 
     names = [f"candidate number {number}" for number in range(12)]
     orders = rk.datasets.uniform(n_rows, 12, rng=0).ranks[:, :6].tolist()
     lines = [",".join(f"rank {position}" for position in range(1, 7))]
     text = "\n".join([*lines, *(",".join(names[item] for item in order) for order in orders)])
-    source = SourceFile("votes.csv")
+    source = SourceFile(io.StringIO(text))
     ours, theirs = medians(
-        lambda: split_by_pandas(text, ",", source),
-        lambda: table_of(split_rows(text, ",", source), source),
+        lambda: split_by_pandas(source, ","),
+        lambda: table_of_rows(split_rows(source, ","), source),
         repeats=5,
     )
     yield Row("splitting a table", f"{len(text) / 2**20:.1f} MB", "csv", ours, theirs, "")

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.svm import SVC
 
 import rankernel as rk
+from reproduction.sushi import load_sushi
 
 FOLDER = Path(os.environ["RANKERNEL_DATA"]) / "sushi3-2016"
 N_USERS = 1000
@@ -55,7 +56,7 @@ def classifiers(rankings: rk.Rankings, labels: np.ndarray, method: object) -> No
 
 def main() -> None:
     for which, n_users, method in (("a", N_USERS, "auto"), ("b", 300, rk.MonteCarlo(16))):
-        data = rk.load_sushi(FOLDER, which=which)
+        data = load_sushi(FOLDER, which)
         rankings = data.rankings[:n_users].top(6) if which == "a" else data.rankings[:n_users]
         users = {name: values[:n_users] for name, values in data.users.items()}
         print(f"set {which}, {n_users} users, {rankings.n_items} items")

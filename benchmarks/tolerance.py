@@ -15,6 +15,7 @@ from typing import Any
 
 import rankernel as rk
 from benchmarks.clock import once, save
+from rankernel.gram import Estimate
 
 N_RANKINGS = 40
 TOLERANCES = (1e-2, 3e-3)
@@ -38,7 +39,7 @@ def cases() -> Iterator[tuple[str, rk.Kernel, rk.Rankings]]:
 def measured(kernel: rk.Kernel, rows: rk.Rankings, method: rk.MonteCarlo, tol: float) -> dict[str, Any]:
     """Return what it took to reach a tolerance."""
     kernel.estimate(rows[:4], method=method)  # compile
-    found: list[rk.Estimate] = []
+    found: list[Estimate] = []
     seconds = once(lambda: found.append(kernel.estimate(rows, method=method, tol=tol)))
     used = found[0].method
     assert isinstance(used, rk.MonteCarlo)

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from rankernel.errors import MissingExtraError, RankingError, require
-from rankernel.io.public_data import sushi_folder
 from reproduction.results import Result, write_results
 from reproduction.study import MissingSushiError, Study
+from reproduction.sushi import sushi_folder
 
 # The module and the class of each experiment, in the order of the page.
 EXPERIMENTS = {

@@ -11,8 +11,9 @@ import numpy as np
 
 from rankernel import Exponential, IndefiniteKernelWarning, Kendall, Kernel, Mallows, flat_clusters, median_distance
 from rankernel._utils import FloatArray, Indices, IntArray
-from rankernel.learn.hierarchy import class_purities, dendrogram_purity, gram_distances, weighted_linkage
+from rankernel.learn.hierarchy import gram_distances, weighted_linkage
 from reproduction.paper import TABLE_1
+from reproduction.purity import class_purities, dendrogram_purity
 from reproduction.results import COLOURS, Entry, Interval, MeanSD, Table, bootstrap, mean_sd, saved_axes, shown
 from reproduction.study import ANTITHETIC, DRAWN, EXACT, FULL, IID, ROWS, Study, UserExperiment, gram_by
 

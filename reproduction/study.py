@@ -15,12 +15,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from rankernel import IndefiniteKernelWarning, Kernel, MonteCarlo, RankingError, Rankings, __version__, load_sushi
+from rankernel import IndefiniteKernelWarning, Kernel, MonteCarlo, RankingError, Rankings, __version__
 from rankernel._utils import FloatArray, IntArray
 from rankernel.completions import draw
 from rankernel.datasets import mallows, mixture, uniform
-from rankernel.io.public_data import check_sushi, sushi_folder
 from reproduction.results import Result, Table, write_text
+from reproduction.sushi import load_sushi
 
 T = TypeVar("T")
 
@@ -102,7 +102,6 @@ def sushi_users(study: Study) -> Users:
     folder = study.data or os.environ.get("RANKERNEL_DATA") or "."
     try:
         sushi = load_sushi(folder)
-        check_sushi(sushi_folder(Path(folder), "a"))  # the results are compared with those of this version of the data
     except FileNotFoundError as error:
         if study.quick and study.data is None:
             return synthetic_users(study)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import rankernel as rk
+
 FOLDER = os.environ.get("RANKERNEL_DATA", "")
 needs_data = pytest.mark.skipif(not FOLDER, reason="RANKERNEL_DATA is not set")
 
@@ -13,8 +15,8 @@ def preflib(name):
     return Path(FOLDER) / "preflib" / name
 
 
-def sushi():
-    return Path(FOLDER) / "sushi3-2016"
+def sushi(which="a", **options):
+    return rk.read(Path(FOLDER, "sushi3-2016", f"sushi3{which}.5000.10.order"), **options)
 
 
 def arena():

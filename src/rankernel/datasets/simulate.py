@@ -1,9 +1,8 @@
-"""Simulators of rankings: uniform, Mallows, Plackett-Luce, mixtures of them, truncation, and the paper's samples."""
+"""Simulators of rankings: uniform, Mallows, Plackett-Luce, mixtures of them, and truncation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -371,55 +370,6 @@ def row_lengths(lengths: Any, n_rankings: int, rng: np.random.Generator) -> IntA
     if (numbers != np.floor(numbers)).any():
         raise RankingError(f"lengths={short_repr(lengths)} is not possible; a length is an integer")
     return numbers.astype(np.int64)
-
-
-# ---------------------------------------------------------------------- the paper's samples
-
-
-class TwoSample(NamedTuple):
-    """Two sets of rankings of the same items."""
-
-    P: Rankings
-    Q: Rankings
-
-
-def paper_two_sample(n_rankings: int, *, n_items: int = 10, k: int = 3, rng: Seed = 0) -> TwoSample:
-    r"""Draw the two samples of the paper's two-sample test, truncated to top-k lists.
-
-    P is an equal mixture of two Mallows models, one with Kendall's distance around the identity and one with Hamming's
-    distance around its reverse, both with theta = 1; Q is uniform. The paper describes the data with 6 items and runs
-    its test with 10 items and k = 3, which are the defaults here.
-
-    Parameters
-    ----------
-    n_rankings : int
-        Number of rankings in each of P and Q.
-    n_items, k : int
-        Number of items, and length of the lists.
-    rng : int, numpy.random.Generator or None
-        Random generator or its seed. P and Q have a stream each.
-
-    Returns
-    -------
-    TwoSample
-        ``P`` and ``Q``.
-
-    Examples
-    --------
-    In Q every item comes first with probability 0.1. In P, item 0 comes first with probability 0.36: with 0.63 around
-    the identity, where it is 1 / (1 + q + ... + q^9) for q = exp(-1), and with 0.08 around the reverse.
-
-    >>> P, Q = paper_two_sample(50_000, rng=1)
-    >>> [round(float((sample.ranks[:, 0] == 0).mean()), 2) for sample in (P, Q)]
-    [0.36, 0.1]
-    """
-    size = check_integer("n_items", n_items)
-    rng_p, rng_q = as_generator(rng).spawn(2)
-    forwards = partial(mallows, center=size, theta=1.0, distance="kendall")
-    backwards = partial(mallows, center=np.arange(size)[::-1], theta=1.0, distance="hamming")
-    P = mixture(n_rankings, [forwards, backwards], rng=rng_p).rankings
-    Q = uniform(n_rankings, size, rng=rng_q)
-    return TwoSample(P.top(k), Q.top(k))
 
 
 # ---------------------------------------------------------------------- arguments and draws
