@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 import rankernel as rk
-from rankernel import ExactnessError, IndefiniteKernelWarning, RankingError, Rankings
+from rankernel import ExactnessError, RankingError, Rankings
 
 EVERY = pytest.mark.parametrize("number", range(len(all_kernels.NAMES)), ids=all_kernels.NAMES)
 FEW = 10
@@ -239,17 +239,18 @@ def test_limit_of_enumeration():
 
 
 @pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")
-def test_mixed_is_exact_where_possible():
-    full = rk.datasets.uniform(6, 12, rng=3)
-    rows = rk.concat([full[:3].top(4), full[3:].top(4, unlisted="free")])
+def test_new_rows_are_exact_where_possible():
+    full = rk.datasets.uniform(8, 12, rng=3)
+    new = rk.concat([full[:3].top(4), full[3:].top(4, unlisted="free")])
     kernel = rk.Exponential("cayley", math.log(2))
-    with pytest.warns(IndefiniteKernelWarning, match="mixed"):
-        estimate = kernel.estimate(rows, method="mixed", gradient=True)
-    exact = kernel.estimate(rows[:3], method="exact", gradient=True)
-    np.testing.assert_array_equal(estimate.value[:3, :3], exact.value)
-    np.testing.assert_array_equal(estimate.gradient["nu"][:3, :3], exact.gradient["nu"])
-    assert not estimate.stderr[:3, :3].any()
-    assert (estimate.stderr[3:, 3:] > 0).all()
+    plan = kernel.plan(full[:2].top(4))
+    estimate = plan.against(new).estimate(gradient=True)
+    exact = kernel.estimate(new[:3], full[:2].top(4), method="exact", gradient=True)
+    np.testing.assert_array_equal(estimate.value[:3], exact.value)
+    np.testing.assert_array_equal(estimate.gradient["nu"][:3], exact.gradient["nu"])
+    assert not estimate.stderr[:3].any()
+    assert (estimate.stderr[3:] > 0).all()
+    assert isinstance(estimate.method, rk.MonteCarlo)
     assert "Monte Carlo" in estimate.details
     assert "closed form" in estimate.details
 
@@ -263,7 +264,7 @@ def test_one_plan_serves_several_decay_rates(distance):
     plan = rk.Exponential(distance, math.log(2)).plan(rows)
     for nu in (0.0, math.log(2), math.log(3)):
         kernel = rk.Exponential(distance, nu)
-        np.testing.assert_allclose(plan.with_kernel(kernel).gram(), kernel.gram(rows), rtol=1e-13)
+        np.testing.assert_allclose(plan._with_kernel(kernel).gram(), kernel.gram(rows), rtol=1e-13)
 
 
 # ---------------------------------------------------------------------- numerically sound
@@ -383,7 +384,7 @@ def test_inaccurate_formulas_are_not_used():
 @pytest.mark.parametrize(("unlisted", "total"), [("last", 8878.666667), ("free", 910.826667), (None, 14318.933333)])
 def test_kendall_agrees_with_kernrank_on_sushi(unlisted, total):
     """Sum of all 90,000 entries for the first 300 users, as R's kernrank gives it."""
-    rankings = rk.load_sushi(real_data.sushi()).rankings[:300]
+    rankings = real_data.sushi()[:300]
     rows = rankings if unlisted is None else rankings.top(4, unlisted=unlisted)
     assert rk.Kendall().gram(rows).sum() == pytest.approx(total, abs=5e-7)
 
@@ -394,8 +395,8 @@ def test_kendall_agrees_with_kernrank_on_sushi(unlisted, total):
     [
         lambda: rk.read_preflib(real_data.preflib("00001-00000001.soi"))[::80],
         lambda: rk.read_preflib(real_data.preflib("00005-00000001.toi"))[::2],
-        lambda: rk.load_sushi(real_data.sushi(), which="b").rankings[:90],
-        lambda: rk.load_sushi(real_data.sushi(), which="b", unlisted="last").rankings[:260],
+        lambda: real_data.sushi("b")[:90],
+        lambda: real_data.sushi("b", unlisted="last")[:260],
     ],
     ids=["Dublin North", "Burlington", "sushi b, free", "sushi b, last"],
 )

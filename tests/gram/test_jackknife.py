@@ -8,7 +8,7 @@ import pytest
 
 import rankernel as rk
 from rankernel import MallowsModel, MonteCarlo, Rankings
-from rankernel.completions import draw
+from rankernel.completions import LogDensity, draw
 
 few_draws_allowed = pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")
 
@@ -214,7 +214,7 @@ def test_incomplete_last_block():
 
 
 def test_self_normalised_weights():
-    kernel, model = rk.Mallows(0.3), rk.LogDensity(lambda ranks: 0.3 * ranks[:, 0])
+    kernel, model = rk.Mallows(0.3), LogDensity(lambda ranks: 0.3 * ranks[:, 0])
     rows = ROWS[:3]
     exact = np.empty((3, 3))
     sets = [np.array(naive.completions(row)) for row in rows.ranks.tolist()]
@@ -278,7 +278,7 @@ def test_tiny_values_do_not_underflow():
 
 @few_draws_allowed
 def test_few_heavy_draws_are_unreliable():
-    density = rk.LogDensity(lambda ranks: 2.0 * ranks[:, 0])
+    density = LogDensity(lambda ranks: 2.0 * ranks[:, 0])
     rows = Rankings([(0, 0, 0, 0), (0, 1, 2, 2)])
     runs = [rk.Mallows(0.5).estimate(rows, method=MonteCarlo(8, "iid", 0, density, seed)) for seed in range(20)]
     assert np.mean([run.unreliable[0, 1] for run in runs]) > 0.8

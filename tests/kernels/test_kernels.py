@@ -322,6 +322,15 @@ def test_median_heuristic_never_divides_by_zero():
         rk.Mallows("median").gram(rk.Rankings.from_orders([], items=["a"]))
 
 
+def test_median_distance_takes_names_and_functions():
+    ballots = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 0, 1, 3]]
+    expected = rk.median_distance(ballots, rk.distances.footrule)
+    assert rk.median_distance(ballots, "footrule") == expected
+    assert rk.median_distance(ballots, lambda x, y: abs(x - y).sum()) == expected
+    with pytest.raises(ValueError, match="distance"):
+        rk.median_distance(ballots, "manhattan")
+
+
 def test_median_distance_of_partial_rankings_is_the_mean_over_completions():
     ballots = rk.Rankings.from_orders([["a"], ["b", "c"]], items=list("abcd"))
     full = [enumerate_completions(row).astype(np.int32) for row in ballots.ranks]

@@ -304,6 +304,10 @@ def draw(
     kernel : kernel on full rankings, optional
         The kernel for coupling="herding".
 
+    Returns
+    -------
+    Draws
+
     Examples
     --------
     >>> from rankernel.rankings import Rankings

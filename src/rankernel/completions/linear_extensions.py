@@ -394,6 +394,17 @@ def n_completions(ranks: RankArray) -> int:
 def enumerate_completions(ranks: RankArray, limit: int = MAX_COMPLETIONS) -> FullRanks:
     """Return all completions of one ranking as positions of the items, in lexicographic order of their item lists.
 
+    Parameters
+    ----------
+    ranks : array of shape (n_items,)
+        The ranking: bucket index of each item, -1 for free items.
+    limit : int
+        The largest number of completions; more are an error.
+
+    Returns
+    -------
+    array of shape (n_completions, n_items)
+
     Examples
     --------
     >>> enumerate_completions(np.array([0, 1, -1]))

@@ -2,7 +2,7 @@
 
 from rankernel.gram.bandwidth import median_distance
 from rankernel.gram.estimate import Estimate, GramSums
-from rankernel.gram.methods import Auto, Enumeration, Exact, Mixed, MonteCarlo
+from rankernel.gram.methods import Auto, Enumeration, Exact, MonteCarlo
 from rankernel.gram.plan import Plan
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Estimate",
     "Exact",
     "GramSums",
-    "Mixed",
     "MonteCarlo",
     "Plan",
     "median_distance",

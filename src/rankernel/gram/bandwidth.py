@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from rankernel._utils import FloatArray, RankArray
-from rankernel._utils.checks import check_instance
 from rankernel.completions.draws import Antithetic, Uniform
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS
-from rankernel.distances import Distance
+from rankernel.distances import Distance, as_distance
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.features import expected_distances
 from rankernel.gram.rows import PartialOrders, Rows, as_rows, draw_rows
@@ -38,7 +38,7 @@ def median_rate(kernel: Kernel, X: Any) -> float:
     return 1 / median_distance(data, distance)
 
 
-def median_distance(X: Any, distance: Distance) -> float:
+def median_distance(X: Any, distance: Distance | str | Callable[[RankArray, RankArray], float]) -> float:
     """Return the median distance between the rankings of two different voters.
 
     Parameters
@@ -46,8 +46,9 @@ def median_distance(X: Any, distance: Distance) -> float:
     X : Rankings, Preferences or integer array
         The rankings; counts are multiplicities. If there are more than 1,000 distinct rankings, or many items, a fixed
         random sample of 1,000 pairs of voters is compared, partial rankings by two completions each.
-    distance : Distance
-        One of ``rankernel.distances``. The distance of partial rankings is the mean over their completions.
+    distance : Distance, str or function
+        One of ``rankernel.distances``, its name, or a function of two rank vectors, as for :class:`Exponential`. The
+        distance of partial rankings is the mean over their completions.
 
     Returns
     -------
@@ -56,11 +57,10 @@ def median_distance(X: Any, distance: Distance) -> float:
 
     Examples
     --------
-    >>> from rankernel import distances
-    >>> median_distance([[0, 1, 2], [0, 2, 1], [2, 1, 0]], distances.kendall)
+    >>> median_distance([[0, 1, 2], [0, 2, 1], [2, 1, 0]], "kendall")
     2.0
     """
-    check_instance("distance", distance, Distance, "one of rankernel.distances")
+    distance = as_distance(distance)
     rankings = as_rows(X).unique()
     if not len(rankings):
         raise RankingError("X has no rankings, so there is no median distance; give nu as a number")

@@ -22,7 +22,7 @@ from rankernel.errors import (
 )
 from rankernel.gram.evaluator import Block, BlockEstimate, Part, block_slices, fill_gram, single_entries, slices
 from rankernel.gram.jackknife import Norms
-from rankernel.gram.methods import Auto, Exact, Method, Mixed, MonteCarlo
+from rankernel.gram.methods import Exact, Method, MonteCarlo
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, pooled
 from rankernel.kernels.base import Kernel
 
@@ -49,8 +49,8 @@ class Estimate:
         root mean squared error. Not a number where the draws form too few independent blocks.
     unreliable : array of bool
         Which entries are carried by so few draws that their standard errors are unreliable.
-    method : Exact, Enumeration, Mixed or MonteCarlo
-        The resolved method.
+    method : Exact, Enumeration or MonteCarlo
+        The resolved method; the estimator if some entries or norms are estimated and the others exact.
     details : str
         The method in words.
     kernel : Kernel
@@ -118,7 +118,7 @@ def fill_output(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs:
     check_output(out, plan.shape)
     if isinstance(out, np.ndarray):
         matrix = out.view(np.ndarray)  # also of a memory map
-        fill_gram(matrix, plan._evaluator, plan.kernel, (plan._rows, plan._columns), plan.symmetric, n_jobs)
+        fill_gram(matrix, plan._evaluator, plan.kernel, (plan._rows, plan._columns), plan._symmetric, n_jobs)
     else:
         fill_chunked(out, plan, n_jobs)
     if normalize:
@@ -161,10 +161,10 @@ def fill_chunked(out: Any, plan: Plan, n_jobs: int | None) -> None:
     """Fill a chunked array (zarr, h5py) from one thread: two threads that write into one chunk would lose data."""
     chunks = getattr(out, "chunks", None)
     side = int(max(chunks)) if chunks else plan._side(None)
-    for rows, columns in block_slices(*plan.shape, side, plan.symmetric):
+    for rows, columns in block_slices(*plan.shape, side, plan._symmetric):
         value = plan.block(rows, columns, n_jobs=n_jobs)
         out[rows, columns] = value.astype(out.dtype)
-        if plan.symmetric and rows != columns:
+        if plan._symmetric and rows != columns:
             out[columns, rows] = np.ascontiguousarray(value.T).astype(out.dtype)
 
 
@@ -174,7 +174,7 @@ def fill_chunked(out: Any, plan: Plan, n_jobs: int | None) -> None:
 def norms_of(plan: Plan) -> tuple[Norms, Norms]:
     """Return the squared norms of all rows and columns, exact where entries are exact and this is possible."""
     left = side_norms(plan, 0)
-    right = left if plan.symmetric else side_norms(plan, 1)
+    right = left if plan._symmetric else side_norms(plan, 1)
     return left[plan._rows], right[plan._columns]
 
 
@@ -204,8 +204,8 @@ def equal_pairs(rows: Indices, columns: Indices) -> tuple[Indices, Indices]:
 
 def warn_if_norms_estimated(plan: Plan, sides: tuple[Norms, Norms]) -> None:
     """Warn where entries are exact by the plan's own choice, but some norms are estimated."""
-    n_estimated = sum(int(side.estimated.sum()) for side in sides[: 1 if plan.symmetric else 2])
-    if n_estimated and isinstance(plan.requested, Auto) and isinstance(plan.method, Exact):
+    n_estimated = sum(int(side.estimated.sum()) for side in sides[: 1 if plan._symmetric else 2])
+    if n_estimated and plan._fallback is not None and isinstance(plan.method, Exact):
         warn(
             f"the norms of {n_estimated} rankings have no exact value and are estimated: {plan._fallback}",
             SamplingWarning,
@@ -246,9 +246,10 @@ def estimate(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_j
     details = plan.details
     if plan._estimator is None and estimator is not None:
         details += f"; norms: {estimator}"
-    method = plan.method if estimator is None or isinstance(plan.method, MonteCarlo) else Mixed(estimator)
     derivatives = gradient_estimates(plan, n_jobs) if gradient else (None, None)
-    return Estimate(found.value, found.stderr, found.unreliable, method, details, plan.kernel, *derivatives)
+    return Estimate(
+        found.value, found.stderr, found.unreliable, estimator or plan.method, details, plan.kernel, *derivatives
+    )
 
 
 def measure(plan: Plan, normalize: bool, n_jobs: int | None) -> tuple[BlockEstimate, tuple[Norms, Norms] | None]:
@@ -345,6 +346,7 @@ def gradient_estimates(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatA
 # ---------------------------------------------------------------------- sums and products
 
 
+@np.errstate(under="ignore")
 def gram_products(plan: Plan, weights: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the matrix of distinct rankings times weights, the counts of its rows times it, and its diagonal.
 
@@ -356,9 +358,9 @@ def gram_products(plan: Plan, weights: FloatArray, n_jobs: int | None) -> tuple[
     for top, left, block in plan._distinct.blocks(n_jobs=n_jobs):
         rows[top] += block @ weights[left]
         columns[left] += counts[top] @ block
-        if plan.symmetric and top == left:
+        if plan._symmetric and top == left:
             diagonals.append(np.diagonal(block).copy())
-        elif plan.symmetric:
+        elif plan._symmetric:
             rows[left] += block.T @ weights[top]
             columns[top] += block @ counts[left]
     return rows, columns, np.concatenate(diagonals)

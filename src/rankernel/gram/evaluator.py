@@ -277,45 +277,32 @@ class SumEvaluator(Evaluator):
         return np.asarray(np.logaddexp.reduce(parts))
 
 
-class MixedEvaluator(Evaluator):
-    """Groups of rows and of columns; each pair of groups has an evaluator of its own.
+class RowsEvaluator(Evaluator):
+    """Groups of rows, each with an evaluator of its own against all columns."""
 
-    ``rows`` and ``columns`` are the index arrays of the groups; evaluators belong to pairs of group numbers.
-    """
+    def __init__(self, shape: tuple[int, int], groups: Sequence[tuple[Indices, Evaluator]]) -> None:
+        self.shape, self.groups = shape, groups
+        self.group_of, self.index_in_group = np.empty((2, shape[0]), dtype=np.intp)
+        for number, (rows, _) in enumerate(groups):
+            self.group_of[rows], self.index_in_group[rows] = number, np.arange(len(rows))
+        evaluators = [each for _, each in groups]
+        self.details = "; ".join(dict.fromkeys(each.details for each in evaluators))
+        self.block_side = min((each.block_side for each in evaluators), default=1)
+        self.preparation = sum(each.preparation for each in evaluators)
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        rows: Sequence[Indices],
-        columns: Sequence[Indices],
-        evaluators: dict[tuple[int, int], Evaluator],
-    ) -> None:
-        self.shape, self.evaluators = shape, evaluators
-        self.group_of, self.index_in_group = ([np.empty(n, dtype=np.intp) for n in shape] for _ in range(2))
-        for side, groups in enumerate((rows, columns)):
-            for number, members in enumerate(groups):
-                self.group_of[side][members] = number
-                self.index_in_group[side][members] = np.arange(len(members))
-        self.sizes = {(i, j): (len(rows[i]), len(columns[j])) for i, j in evaluators}
-        self.details = "; ".join(dict.fromkeys(each.details for each in evaluators.values()))
-        self.block_side = min((each.block_side for each in evaluators.values()), default=1)
-        self.preparation = sum(each.preparation for each in evaluators.values())
-
-    def pieces(self, block: Block) -> Iterator[tuple[Evaluator, tuple[Indices, Indices], Block]]:
-        """Yield the pieces of a block: the evaluator, the indices in the block, the indices in the groups."""
-        groups = [group[part] for group, part in zip(self.group_of, block, strict=True)]
-        members = [index[part] for index, part in zip(self.index_in_group, block, strict=True)]
-        for (i, j), evaluator in self.evaluators.items():
-            inside = np.flatnonzero(groups[0] == i), np.flatnonzero(groups[1] == j)
-            if len(inside[0]) and len(inside[1]):
-                yield evaluator, inside, (members[0][inside[0]], members[1][inside[1]])
+    def pieces(self, block: Block) -> Iterator[tuple[Evaluator, Indices, Block]]:
+        """Yield the pieces of a block: the evaluator, the rows in the block, and the block of the evaluator."""
+        groups, indices = self.group_of[block[0]], self.index_in_group[block[0]]
+        for number, (_, evaluator) in enumerate(self.groups):
+            inside = np.flatnonzero(groups == number)
+            if len(inside):
+                yield evaluator, inside, (indices[inside], block[1])
 
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
         """Return a block, piece by piece."""
         out = np.zeros((len(kernels), *block_shape(self.shape, block)))
         for evaluator, inside, piece in self.pieces(block):
-            r, c = np.ix_(*inside)
-            out[:, r, c] = evaluator.values(kernels, piece)
+            out[:, inside] = evaluator.values(kernels, piece)
         return out
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
@@ -323,7 +310,7 @@ class MixedEvaluator(Evaluator):
         out = {name: np.zeros(block_shape(self.shape, block)) for name in kernel.params}
         for evaluator, inside, piece in self.pieces(block):
             for name, matrix in evaluator.gradients(kernel, piece).items():
-                out[name][np.ix_(*inside)] = matrix
+                out[name][inside] = matrix
         return out
 
     def estimate_block(
@@ -332,19 +319,18 @@ class MixedEvaluator(Evaluator):
         """Return a block with its standard errors, piece by piece."""
         value, stderr, unreliable = np.zeros((3, *block_shape(self.shape, block)))
         for evaluator, inside, piece in self.pieces(block):
-            sides = None if norms is None else (norms[0][inside[0]], norms[1][inside[1]])
+            sides = None if norms is None else (norms[0][inside], norms[1])
             found = evaluator.estimate_block(kernel, piece, sides, parameter)
-            index = np.ix_(*inside)
-            value[index], stderr[index], unreliable[index] = found.value, found.stderr, found.unreliable
+            value[inside], stderr[inside], unreliable[inside] = found.value, found.stderr, found.unreliable
         return BlockEstimate(value, stderr, unreliable > 0)
 
     def is_accurate(self, kernel: Kernel) -> bool:
         """Whether all evaluators are accurate."""
-        return all(each.is_accurate(kernel) for each in self.evaluators.values())
+        return all(each.is_accurate(kernel) for _, each in self.groups)
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
-        """Return the time of all pairs of groups."""
-        return sum(each.seconds(*self.sizes[groups]) for groups, each in self.evaluators.items())
+        """Return the time of all groups."""
+        return sum(each.seconds(len(rows), n_columns) for rows, each in self.groups)
 
 
 # ---------------------------------------------------------------------- evaluation on full rankings

@@ -157,34 +157,6 @@ DEFAULT = MonteCarlo()
 
 
 @dataclass(frozen=True)
-class Mixed:
-    """Exact entries where a pair has an exact value, Monte Carlo estimates elsewhere.
-
-    More precise than one estimator for all entries, but the matrix may have negative eigenvalues.
-
-    Parameters
-    ----------
-    fallback : MonteCarlo, optional
-        The estimator of the other entries.
-
-    Examples
-    --------
-    >>> from rankernel import Mallows, Mixed, Rankings
-    >>> Mallows(nu=0.0).gram(Rankings([[0, 1, 1], [0, 1, -1]]), method=Mixed())  # all entries are exact
-    array([[1., 1.],
-           [1., 1.]])
-    """
-
-    fallback: MonteCarlo = DEFAULT
-
-    def __post_init__(self) -> None:
-        check_instance("fallback", self.fallback, MonteCarlo, "a MonteCarlo(...)")
-
-    def __str__(self) -> str:
-        return f"exact where possible, else {self.fallback}"
-
-
-@dataclass(frozen=True)
 class Auto:
     """The method "auto": exact values if these are affordable, else a Monte Carlo estimate.
 
@@ -222,10 +194,10 @@ class Auto:
         return "auto"
 
 
-Method: TypeAlias = Exact | Enumeration | Mixed | MonteCarlo
-MethodLike: TypeAlias = Literal["auto", "exact", "enumeration", "mixed"] | Method | Auto
+Method: TypeAlias = Exact | Enumeration | MonteCarlo
+MethodLike: TypeAlias = Literal["auto", "exact", "enumeration"] | Method | Auto
 
-NAMED: dict[str, Method | Auto] = {"auto": Auto(), "exact": Exact(), "enumeration": Enumeration(), "mixed": Mixed()}
+NAMED: dict[str, Method | Auto] = {"auto": Auto(), "exact": Exact(), "enumeration": Enumeration()}
 
 
 def as_method(method: MethodLike) -> Method | Auto:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from threading import Lock
 from typing import Any
 
@@ -36,9 +35,9 @@ from rankernel.gram.evaluator import (
     EnumerationEvaluator,
     Evaluator,
     FullEvaluator,
-    MixedEvaluator,
     NoExactValue,
     Part,
+    RowsEvaluator,
     SumEvaluator,
     block_shape,
     block_slices,
@@ -50,7 +49,7 @@ from rankernel.gram.evaluator import (
 from rankernel.gram.exact.features import linear_evaluator
 from rankernel.gram.exact.formulas import formula_evaluator
 from rankernel.gram.exact.kendall import kendall_evaluator
-from rankernel.gram.methods import DEFAULT, Auto, Enumeration, Exact, Method, MethodLike, Mixed, MonteCarlo, as_method
+from rankernel.gram.methods import DEFAULT, Auto, Enumeration, Exact, Method, MethodLike, MonteCarlo, as_method
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, highest_degree
 from rankernel.gram.rows import (
     PartialOrders,
@@ -88,10 +87,8 @@ class Plan:
     ----------
     kernel : Kernel
         The kernel, its parameters numbers.
-    method : Exact, Enumeration, Mixed or MonteCarlo
+    method : Exact, Enumeration or MonteCarlo
         The resolved method.
-    requested : Exact, Enumeration, Mixed, MonteCarlo or Auto
-        The requested method.
     reason : str
         The reason for not using exact values, if "auto" decided so.
 
@@ -108,7 +105,6 @@ class Plan:
 
     kernel: Kernel
     method: Method
-    requested: Method | Auto
     reason: str
     _fallback: MonteCarlo | None  # the estimator of new rankings without an exact value
     _X: Rows  # the distinct rows
@@ -125,7 +121,7 @@ class Plan:
         return block_shape((len(self._X), len(self._Y)), (self._rows, self._columns))
 
     @property
-    def symmetric(self) -> bool:
+    def _symmetric(self) -> bool:
         """Whether rows and columns are the same rankings."""
         return self._Y is self._X
 
@@ -139,7 +135,7 @@ class Plan:
         """The approximate time of the matrix, on all cores."""
         evaluator = self._evaluator
         n_rows, n_columns = self.shape if evaluator.direct else (len(self._X), len(self._Y))
-        total = evaluator.seconds(n_rows, n_columns) / (2 if self.symmetric else 1)
+        total = evaluator.seconds(n_rows, n_columns) / (2 if self._symmetric else 1)
         n_blocks = -(-max(n_rows, n_columns, 1) // evaluator.block_side)
         return total / min(n_threads(None), n_blocks) + evaluator.preparation / n_threads(None)
 
@@ -150,9 +146,9 @@ class Plan:
 
     def __str__(self) -> str:
         of = f"of {count_text(self._X)}"
-        if not self.symmetric:
+        if not self._symmetric:
             of = f"between {count_text(self._X)} and {count_text(self._Y)}"
-        exact = "" if isinstance(self.method, MonteCarlo | Mixed) else "exact: "
+        exact = "" if isinstance(self.method, MonteCarlo) else "exact: "
         seconds = f"approximately {self.seconds:.2g} s" if self.seconds >= 0.01 else "less than 0.01 s"
         lines = [f"{rounded(self.kernel)} {of}", f"{exact}{self.details}"]
         lines += [f"because {self.reason}"] if self.reason else []
@@ -176,7 +172,7 @@ class Plan:
         if out is not None or normalize or self.bytes > ALWAYS_FITS or dtype not in (np.float64, np.float32):
             return fill_output(self, out, dtype, normalize, n_jobs)
         matrix = np.empty(self.shape, dtype=dtype)
-        fill_gram(matrix, self._evaluator, self.kernel, (self._rows, self._columns), self.symmetric, n_jobs)
+        fill_gram(matrix, self._evaluator, self.kernel, (self._rows, self._columns), self._symmetric, n_jobs)
         return matrix
 
     def estimate(
@@ -191,21 +187,14 @@ class Plan:
         self._announce(n_jobs)
         return estimate(self, tol, gradient, normalize, n_jobs)
 
-    def log_gram(self, *, n_jobs: int | None = None) -> FloatArray:
+    def _log_gram(self, *, n_jobs: int | None = None) -> FloatArray:
         """Return the logarithm of the exact matrix: see :meth:`Kernel.log_gram`."""
         check_memory(self.shape, np.float64)
         found = self._fill(lambda block: [self._evaluator.log_values(self.kernel, block)], 1, n_jobs)
         return self._expand(found[0])
 
-    def paired(self, *, n_jobs: int | None = None) -> FloatArray:
-        """Return the kernel of row i with column i, without the rest of the matrix.
-
-        Examples
-        --------
-        >>> from rankernel import Kendall
-        >>> Kendall().plan([[0, 1, 2], [2, 1, 0]], [[0, 1, 2], [2, 0, 1]]).paired()
-        array([1.        , 0.33333333])
-        """
+    def _paired(self, *, n_jobs: int | None = None) -> FloatArray:
+        """Return the kernel of row i with column i: see :meth:`Kernel.paired`."""
         n_rows, n_columns = self.shape
         if n_rows != n_columns:
             raise ValueError(f"X has {n_rows} rankings and Y has {n_columns}; row i is paired with row i of Y")
@@ -214,6 +203,7 @@ class Plan:
         found = single_entries(self._evaluator, self.kernel, rows[first], columns[first], n_jobs)
         return np.asarray(found[inverse.ravel()])
 
+    @np.errstate(under="ignore")
     def diagonal(self, *, unbiased: bool = False, n_jobs: int | None = None) -> FloatArray:
         """Return the kernel of each row with itself, without the rest of the matrix.
 
@@ -276,7 +266,7 @@ class Plan:
         >>> [(rows, values.sum().item()) for rows, _, values in Kendall().plan([[0, 1], [1, 0]]).blocks()]
         [(slice(0, 2, None), 0.0)]
         """
-        for rows, columns in block_slices(*self.shape, self._side(side), self.symmetric):
+        for rows, columns in block_slices(*self.shape, self._side(side), self._symmetric):
             yield rows, columns, self.block(rows, columns, n_jobs=n_jobs)
 
     def times(self, weights: Any, *, n_jobs: int | None = None) -> FloatArray:
@@ -312,7 +302,7 @@ class Plan:
             rows[self._rows, 0],
             columns[self._columns],
             float(counts @ rows[:, 0]),
-            float(counts @ diagonal) if self.symmetric else None,
+            float(counts @ diagonal) if self._symmetric else None,
         )
 
     def store(
@@ -387,18 +377,10 @@ class Plan:
         Z, rows = self._new_rows(new)
         return replace(self, method=self._method_for(Z), _X=Z, _Y=self._X, _rows=rows, _columns=self._rows)
 
-    def between(self, new: Any, others: Any = None) -> Plan:
-        """Return the plan of other rows and columns with the same choices.
-
-        Parameters
-        ----------
-        new : Rankings, Preferences or integer array
-            The rows.
-        others : Rankings, Preferences or integer array, optional
-            The columns; the rows by default.
-        """
+    def _between(self, new: Any, others: Any = None) -> Plan:
+        """Return the plan of other rows and columns (the rows by default) with the same choices."""
         if others is not None:
-            return self.between(as_rows(others, "others")).against(as_rows(new, "new"))
+            return self._between(as_rows(others, "others")).against(as_rows(new, "new"))
         Z, rows = self._new_rows(new)
         plan = replace(self, method=self._method_for(Z), _X=Z, _Y=Z, _rows=rows, _columns=rows)
         if isinstance(self.method, Exact) and self._fallback is not None:
@@ -409,13 +391,13 @@ class Plan:
             return replace(plan, method=self._fallback)
         return plan
 
-    def part(self, rows: Part) -> Plan:
+    def _part(self, rows: Part) -> Plan:
         """Return the plan of some of the rows with themselves, with the same choices."""
         chosen = as_indices("rows", rows, self.shape[0])
         X, index = distinct_rows(self._X[np.arange(len(self._X))[self._rows][chosen]])
         return replace(self, _X=X, _Y=X, _rows=index, _columns=index)
 
-    def with_kernel(self, kernel: Kernel) -> Plan:
+    def _with_kernel(self, kernel: Kernel) -> Plan:
         """Return the plan for a kernel with other parameters; what was computed from the rankings is used again."""
         kernel, fallback = as_kernel(kernel), self._fallback
         if not isinstance(self.method, Exact) or fallback is None or self._evaluator.is_accurate(kernel):
@@ -462,8 +444,8 @@ class Plan:
         """The estimator of some entries at least; None if all are exact."""
         if isinstance(self.method, MonteCarlo):
             return self.method
-        if isinstance(self._evaluator, MixedEvaluator):
-            parts = self._evaluator.evaluators.values()
+        if isinstance(self._evaluator, RowsEvaluator):
+            parts = (evaluator for _, evaluator in self._evaluator.groups)
             return next((part.method for part in parts if isinstance(part, MonteCarloEvaluator)), None)
         return None
 
@@ -471,8 +453,6 @@ class Plan:
         """Return the plan with another estimator."""
         if isinstance(self.method, MonteCarlo):
             return replace(self, method=method)
-        if isinstance(self.method, Mixed):
-            return replace(self, method=Mixed(method), _fallback=method)
         return replace(self, _fallback=method)
 
     def _redrawn(self, times: int) -> Plan | None:
@@ -489,14 +469,14 @@ class Plan:
         if isinstance(self.method, MonteCarlo):
             assert isinstance(self._evaluator, MonteCarloEvaluator)
             yield np.arange(len(X)), self._evaluator.of_side(side)
-        elif self.symmetric and self._estimator is None:
+        elif self._symmetric and self._estimator is None:
             yield np.arange(len(X)), self._evaluator
         else:
             yield from own_evaluators(self.kernel, X, self.method, self._fallback)
 
     def _on_diagonal(self) -> Iterator[tuple[Indices, Evaluator]]:
         """Return groups of rows and evaluators: of a symmetric matrix that of the matrix itself."""
-        return iter([(np.arange(len(self._X)), self._evaluator)]) if self.symmetric else self._own_evaluators()
+        return iter([(np.arange(len(self._X)), self._evaluator)]) if self._symmetric else self._own_evaluators()
 
     def _diagonal_gradient(self) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`diagonal` in each parameter."""
@@ -532,7 +512,7 @@ class Plan:
     def _fill(self, compute: Any, n_matrices: int, n_jobs: int | None) -> FloatArray:
         """Return matrices of the distinct rankings, filled block by block."""
         out, evaluator = np.empty((n_matrices, len(self._X), len(self._Y))), self._evaluator
-        fill(list(out), compute, evaluator.side_for(*out.shape[1:]), self.symmetric, n_jobs, evaluator.quick)
+        fill(list(out), compute, evaluator.side_for(*out.shape[1:]), self._symmetric, n_jobs, evaluator.quick)
         return out
 
     def _expand(self, matrix: NDArray[Any]) -> NDArray[Any]:
@@ -553,9 +533,9 @@ class Plan:
         def compute(block: tuple[slice, slice]) -> list[FloatArray]:
             return [evaluator.values([self.kernel], (rows[block[0]], columns[block[1]]))[0]]
 
-        mirrored = self.symmetric and np.array_equal(first, second) and bool((np.diff(first) > 0).all())
+        mirrored = self._symmetric and np.array_equal(first, second) and bool((np.diff(first) > 0).all())
         fill([out], compute, evaluator.side_for(*out.shape), mirrored, n_jobs, evaluator.quick)
-        if not self.symmetric or mirrored or not len(first) or not len(second) or first.max() <= second.min():
+        if not self._symmetric or mirrored or not len(first) or not len(second) or first.max() <= second.min():
             return out
         plain = self._using(evaluator, _Y=self._X[:])  # a plan that is not symmetric
         transposed = plain._oriented_block((columns, rows), (second, first), n_jobs).T
@@ -611,7 +591,7 @@ def make_plan(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto"
     right, columns = (distinct, rows) if right is left else distinct_rows(right)
     left = distinct
     chosen, fallback, evaluator, reason = decide(kernel, left, right, requested, paired)
-    plan = Plan(kernel, chosen, requested, reason, fallback, left, right, rows, columns, X)
+    plan = Plan(kernel, chosen, reason, fallback, left, right, rows, columns, X)
     return plan._using(evaluator)
 
 
@@ -643,10 +623,6 @@ def decide(
     if isinstance(requested, MonteCarlo):
         method = resolve(requested, kernel, X, Y)
         return method, None, MonteCarloEvaluator(method, kernel, X, Y), ""
-    if isinstance(requested, Mixed):
-        fallback = resolve(requested.fallback, kernel, X, Y)
-        mixed = Mixed(fallback)
-        return mixed, fallback, build(kernel, X, Y, mixed, fallback), ""
     if not isinstance(requested, Auto):
         return requested, None, build(kernel, X, Y, requested, None), ""
     fallback = resolve(requested.fallback, kernel, X, Y)
@@ -805,8 +781,6 @@ def build(kernel: Kernel, X: Rows, Y: Rows, method: Method, fallback: MonteCarlo
     match method:
         case MonteCarlo():
             return MonteCarloEvaluator(method, kernel, X, Y)
-        case Mixed():
-            return mixed_evaluator(kernel, X, Y, method.fallback)
         case Enumeration():
             listed = enumerated(kernel, X, Y, method.limit)
             if isinstance(listed, NoExactValue):
@@ -818,22 +792,6 @@ def build(kernel: Kernel, X: Rows, Y: Rows, method: Method, fallback: MonteCarlo
     if isinstance(found, NoExactValue):
         raise ExactnessError(f"{found}; use ", *advice)
     return found
-
-
-def mixed_evaluator(kernel: Kernel, X: Rows, Y: Rows, fallback: MonteCarlo) -> Evaluator:
-    """Return exact values for pairs of kinds that have them: rankings with and without free items are two kinds."""
-    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
-        raise ArgumentValueError("method", "mixed", "'auto', 'exact' or MonteCarlo(n_draws) for partial orders")
-    sides = [[np.flatnonzero(side.n_free == 0), np.flatnonzero(side.n_free > 0)] for side in (X, Y)]
-    evaluators = {
-        (i, j): decide(kernel, X[sides[0][i]], Y[sides[1][j]], Auto(fallback=fallback))[2]
-        for i, j in product(range(2), range(2))
-        if len(sides[0][i]) and len(sides[1][j])
-    }
-    if len({isinstance(each, MonteCarloEvaluator) for each in evaluators.values()}) > 1:
-        problem = "exact and estimated entries are mixed, so the matrix may have negative eigenvalues; "
-        warn((problem, Argument("method", "auto"), " uses one method for all entries"), IndefiniteKernelWarning)
-    return MixedEvaluator((len(X), len(Y)), sides[0], sides[1], evaluators)
 
 
 def row_evaluator(kernel: Kernel, Z: Rows, X: Rows, limit: int, fallback: MonteCarlo) -> Evaluator:
@@ -849,8 +807,7 @@ def row_evaluator(kernel: Kernel, Z: Rows, X: Rows, limit: int, fallback: MonteC
         advice = (f" and are estimated: {fallback}; for one method throughout, use ", Argument("method", fallback))
         warn((problem, *advice), SamplingWarning)
         exact.append((estimated, MonteCarloEvaluator(fallback, kernel, Z[estimated], X)))
-    evaluators = {(number, 0): found for number, (_, found) in enumerate(exact)}
-    return MixedEvaluator((len(Z), len(X)), [rows for rows, _ in exact], [np.arange(len(X))], evaluators)
+    return RowsEvaluator((len(Z), len(X)), exact)
 
 
 def exact_groups(
@@ -880,13 +837,13 @@ def exact_groups(
 
 
 def own_evaluators(
-    kernel: Kernel, X: Rows, method: Exact | Enumeration | Mixed, fallback: MonteCarlo | None
+    kernel: Kernel, X: Rows, method: Exact | Enumeration, fallback: MonteCarlo | None
 ) -> Iterator[tuple[Indices, Evaluator]]:
     """Yield groups of rankings, and evaluators whose diagonals are the kernel of each ranking with itself.
 
     Those without an exact value form the last group, which is estimated.
     """
-    limit = method.limit if fallback is None and not isinstance(method, Mixed) else OWN_EVALUATIONS
+    limit = method.limit if fallback is None else OWN_EVALUATIONS
     estimated = [np.empty(0, dtype=np.intp)]
     for rows, found in exact_groups(kernel, X, None, limit, certain=fallback is not None):
         if found is not None:

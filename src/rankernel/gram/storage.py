@@ -258,7 +258,7 @@ def write_chunks(plan: Plan, target: Target, header: Header, progress: Progress 
     stages = []
     for path, shape, source in sources:
         array = ensure_array(path, shape, header)
-        stages.append((array, source, chunk_states(array, path, plan.symmetric)))
+        stages.append((array, source, chunk_states(array, path, plan._symmetric)))
         n_damaged = sum(state == "damaged" for _, state in stages[-1][2])
         if n_damaged:
             warn(f"{n_damaged} chunks of {path} fail their checksum and are computed again", UserWarning)
@@ -268,7 +268,7 @@ def write_chunks(plan: Plan, target: Target, header: Header, progress: Progress 
         for rows, columns in (block for block, state in found if state != "done"):
             values = np.ascontiguousarray(source((rows, columns)), dtype=array.dtype)
             array[rows, columns] = values
-            if plan.symmetric and rows != columns:
+            if plan._symmetric and rows != columns:
                 array[columns, rows] = np.ascontiguousarray(values.T)
             n_done += 1
             if progress is not None:
@@ -399,7 +399,7 @@ def exact_text(value: Any) -> str:
 def data_digest(plan: Plan) -> str:
     """Return a digest of the rows and columns of a matrix; item names and counts do not matter."""
     digest = sha256()
-    sides = [plan._X] if plan.symmetric else [plan._X, plan._Y]
+    sides = [plan._X] if plan._symmetric else [plan._X, plan._Y]
     arrays: list[NDArray[Any]] = [side.ranks for side in sides]
     arrays += [side.packed for side in sides if isinstance(side, PartialOrders)]
     arrays += [index for index in (plan._rows, plan._columns) if not isinstance(index, slice)]

@@ -453,7 +453,7 @@ class Kernel(Parameters, ABC):
         X, Y : Rankings, Preferences or integer array
             The rows and the columns; ``Y`` defaults to ``X``. A parameter "median" is resolved from ``X`` if that is
             the only data; with two sets of rankings it is an error.
-        method : {"auto", "exact", "enumeration", "mixed"} or a method object
+        method : {"auto", "exact", "enumeration"} or a method object
             How to compute it: see :meth:`gram`.
 
         Examples
@@ -489,7 +489,7 @@ class Kernel(Parameters, ABC):
         ----------
         X, Y : Rankings, Preferences or integer array
             The rows and the columns; ``Y`` defaults to ``X``.
-        method : {"auto", "exact", "enumeration", "mixed"} or a method object
+        method : {"auto", "exact", "enumeration"} or a method object
             How to compute it. "auto" is the exact value, in closed form or by enumeration, unless it does not exist or
             takes both seconds and many times as long as the estimate; then it is Monte Carlo.
         normalize : bool
@@ -557,7 +557,7 @@ class Kernel(Parameters, ABC):
         ----------
         X, Y : Rankings, Preferences or integer array
             Two sets of equally many rankings.
-        method : {"auto", "exact", "enumeration", "mixed"} or a method object
+        method : {"auto", "exact", "enumeration"} or a method object
             How to compute it: see :meth:`gram`.
         n_jobs : int, optional
             Number of threads; -1 or None for one thread a core.
@@ -570,11 +570,11 @@ class Kernel(Parameters, ABC):
         """
         from rankernel.gram.plan import make_plan
 
-        return make_plan(self, X, Y, method, paired=True).paired(n_jobs=n_jobs)
+        return make_plan(self, X, Y, method, paired=True)._paired(n_jobs=n_jobs)
 
     def log_gram(self, X: Any, Y: Any = None, *, n_jobs: int | None = None) -> FloatArray:
         """Return the logarithm of the exact Gram matrix, also where its values underflow."""
-        return self.plan(X, Y, method="exact").log_gram(n_jobs=n_jobs)
+        return self.plan(X, Y, method="exact")._log_gram(n_jobs=n_jobs)
 
     # ------------------------------------------------------------------ algebra, built in rankernel.kernels.algebra
 

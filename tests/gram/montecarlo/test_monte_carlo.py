@@ -11,7 +11,7 @@ import real_data
 
 import rankernel as rk
 from rankernel import MonteCarlo, Rankings
-from rankernel.completions import draw
+from rankernel.completions import LogDensity, draw
 from rankernel.gram.exact.formulas import Overlap
 from rankernel.stats.mmd import mmd2_streamed
 from reproduction.variance import mallows_variance, monte_carlo_variance
@@ -107,7 +107,7 @@ def plackett_luce_probability(strengths):
     [
         (rk.PlackettLuce([5.0, 1.0, 2.0, 0.5, 1.0]), plackett_luce_probability([5.0, 1.0, 2.0, 0.5, 1.0])),
         (rk.MallowsModel((4, 1, 0, 2, 3), 0.7), lambda x: math.exp(-0.7 * naive.kendall(x, (4, 1, 0, 2, 3)))),
-        (rk.LogDensity(lambda X: 0.3 * X[:, 0], self_normalized=False), lambda x: math.exp(0.3 * x[0])),
+        (LogDensity(lambda X: 0.3 * X[:, 0], self_normalized=False), lambda x: math.exp(0.3 * x[0])),
     ],
     ids=["Plackett-Luce", "Mallows", "log-density"],
 )
@@ -116,13 +116,13 @@ def test_completions_other_than_uniform(model, weight):
     rows = [tuple(row) for row in ROWS.ranks.tolist()]
     for kernel in KERNELS:
         exact = exact_with_weights(kernel, rows, weight)
-        for coupling in COUPLINGS if isinstance(model, rk.LogDensity) else ["iid"]:
+        for coupling in COUPLINGS if isinstance(model, LogDensity) else ["iid"]:
             options = {"n_draws": 8, "coupling": coupling, "completions": model}
             assert_unbiased(repeated(kernel, ROWS, 40, [ROWS], **options), exact, OFF)  # items are not alike here
 
 
 def test_self_normalised_weights_are_consistent():
-    kernel, model = rk.Mallows(0.3), rk.LogDensity(lambda X: 0.3 * X[:, 0])
+    kernel, model = rk.Mallows(0.3), LogDensity(lambda X: 0.3 * X[:, 0])
     rows = [tuple(row) for row in ROWS.ranks.tolist()]
     estimate = kernel.estimate(ROWS, method=MonteCarlo(2000, completions=model))
     exact = exact_with_weights(kernel, rows, lambda x: math.exp(0.3 * x[0]))
@@ -252,7 +252,7 @@ def test_auto_does_not_depend_on_the_number_of_rows(n_rows, n_items, degree):
 @real_data.needs_data
 def test_antithetic_variance_on_sushi():
     """Top-4 of ten: the exact variance is about a hundred times below that of independent draws."""
-    rows = rk.load_sushi(real_data.sushi()).rankings[:25].top(4)
+    rows = real_data.sushi()[:25].top(4)
     nu = rk.Mallows("median").resolve(rows).nu
     ratios = []
     for i, j in itertools.combinations(range(25), 2):
@@ -425,7 +425,7 @@ def test_many_draws_are_compared_in_parts():
 
 def test_weighted_draws_of_a_constant_kernel():
     """The mean of 1 is 1, however the draws are weighted."""
-    density = rk.LogDensity(lambda ranks: 0.5 * ranks[:, 0])
+    density = LogDensity(lambda ranks: 0.5 * ranks[:, 0])
     rows = Rankings([(0, 0, 0, 0), (0, 0, 1, 1)])
     for diagonal in ("embedding", "unbiased"):
         method = MonteCarlo(8, "iid", diagonal=diagonal, completions=density, control_variates=0)
@@ -433,7 +433,7 @@ def test_weighted_draws_of_a_constant_kernel():
 
 
 def test_low_effective_sample_size_warns():
-    density = rk.LogDensity(lambda ranks: ranks @ [20.0, 8.0, 3.0, 0.0])
+    density = LogDensity(lambda ranks: ranks @ [20.0, 8.0, 3.0, 0.0])
     with pytest.warns(rk.SamplingWarning):
         rk.Mallows(0.5).gram(Rankings([(0, 0, 0, 0)]), method=MonteCarlo(6, "iid", 0, density))
 
