@@ -12,6 +12,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import rankernel as rk
+from rankernel.completions import LogDensity
 from rankernel.errors import RankingError
 from rankernel.kernels import Facts, Kernel
 from rankernel.stats.mmd import mmd2_streamed
@@ -53,7 +54,7 @@ CALLS = [
         rk.Mallows(0.3),
         X[:120],
         None,
-        rk.MonteCarlo(8, completions=rk.LogDensity(lambda ranks: -0.1 * ranks[:, 0])),
+        rk.MonteCarlo(8, completions=LogDensity(lambda ranks: -0.1 * ranks[:, 0])),
         id="any density",
     ),
     pytest.param(rk.Mallows(0.3), USERS, None, "auto", id="partial orders"),

@@ -4,7 +4,6 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
-from rankernel.learn.features import MallowsSignFeatures
 
 FRACTIONS = {"check_positive_only_tag_during_fit": "passes fractions, which are not ranks"}
 CLUSTERS = FRACTIONS | {"check_clustering": "passes points of a plane, which are not ranks"}
@@ -15,7 +14,6 @@ CLUSTERS = FRACTIONS | {"check_clustering": "passes points of a plane, which are
     [
         (rk.MeanFeatures(), FRACTIONS),
         (rk.NystromFeatures(), FRACTIONS),
-        (MallowsSignFeatures(n_features=5, n_draws=4), FRACTIONS),
         (rk.KernelMap(), FRACTIONS),
         (rk.KernelKMeans(), CLUSTERS),
         (rk.KernelKMedoids(), CLUSTERS),

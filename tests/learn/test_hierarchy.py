@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +17,7 @@ from seven_rankings import COUNTS, DATA, EXPANDED, KERNELS, ROWS, square_distanc
 
 import rankernel as rk
 from rankernel import Kendall, Mallows, MonteCarlo, flat_clusters, kernel_distances, linkage
-from rankernel.learn.hierarchy import class_purities, dendrogram_purity, gram_distances, weighted_linkage
+from rankernel.learn.hierarchy import gram_distances, weighted_linkage
 
 # ---------------------------------------------------------------------- oracles
 
@@ -217,134 +216,19 @@ def test_flat_clusters_with_equal_heights():
 
 @needs_data
 def test_sushi():
-    from rankernel.io import load_sushi
-
-    data = load_sushi(sushi())
-    Z = linkage(data.rankings[:200].top(4), Mallows(nu="median"))
-    labels = data.users["region"][:200]
+    Z = linkage(sushi()[:200].top(4), Mallows(nu="median"))
     assert is_valid_linkage(Z)
     assert len(set(flat_clusters(Z, 10).tolist())) == 10
-    chance = sum((labels == c).mean() ** 2 for c in set(labels.tolist()))
-    assert chance < dendrogram_purity(Z, labels) < 1
 
 
-# ---------------------------------------------------------------------- purity
-
-
-def leaves_below(merges, n):
-    below = [{leaf} for leaf in range(n)]
-    for left, right in merges:
-        below.append(below[left] | below[right])
-    return below
-
-
-def pair_purities(merges, labels):
-    """The purity of the smallest subtree of every two leaves of one class, by class."""
-    below = leaves_below(merges, len(labels))
-    found = {label: [] for label in labels}
-    for i, j in combinations(range(len(labels)), 2):
-        if labels[i] == labels[j]:
-            smallest = min((leaves for leaves in below if {i, j} <= leaves), key=len)
-            found[labels[i]].append(Fraction(sum(labels[leaf] == labels[i] for leaf in smallest), len(smallest)))
-    return found
-
-
-def mean(values):
-    return float(sum(values) / len(values)) if values else float("nan")
-
-
-def expanded(merges, labels, weights):
-    """The tree in which leaf i is a chain of as many equal leaves as it weighs."""
-    start = np.cumsum([0, *weights]).tolist()
-    n = start[-1]
-    new, node = [], []
-    for first, weight in zip(start, weights, strict=False):
-        top = first
-        for copy in range(first + 1, first + weight):
-            new.append((top, copy))
-            top = n + len(new) - 1
-        node.append(top)
-    for left, right in merges:
-        new.append((node[left], node[right]))
-        node.append(n + len(new) - 1)
-    return new, [label for label, weight in zip(labels, weights, strict=True) for _ in range(weight)]
-
-
-def as_linkage(merges, n):
-    below = leaves_below(merges, n)
-    return np.array([[*pair, height, len(below[n + height])] for height, pair in enumerate(merges)], dtype=float)
-
-
-@st.composite
-def trees(draw):
-    """Random mergers of n leaves, and their labels."""
-    n = draw(st.integers(2, 9))
-    alive, merges = list(range(n)), []
-    for step in range(n - 1):
-        left = alive.pop(draw(st.integers(0, len(alive) - 1)))
-        right = alive.pop(draw(st.integers(0, len(alive) - 1)))
-        merges.append((left, right))
-        alive.append(n + step)
-    labels = draw(st.lists(st.sampled_from("abc"), min_size=n, max_size=n))
-    return merges, labels
-
-
-@given(trees())
-def test_class_purities_match_brute_force(tree):
-    merges, labels = tree
-    got = class_purities(as_linkage(merges, len(labels)), labels)
-    expected = {label: mean(values) for label, values in pair_purities(merges, labels).items()}
-    assert got == pytest.approx(expected, rel=1e-13, nan_ok=True)
-
-
-@given(trees())
-def test_dendrogram_purity_matches_brute_force(tree):
-    merges, labels = tree
-    Z = as_linkage(merges, len(labels))
-    pairs = [purity for values in pair_purities(merges, labels).values() for purity in values]
-    if not pairs:
-        with pytest.raises(ValueError, match="classes"):
-            dendrogram_purity(Z, labels)
-    else:
-        assert dendrogram_purity(Z, labels) == pytest.approx(mean(pairs), rel=1e-13)
-
-
-@given(trees(), st.data())
-def test_counts_are_repeated_leaves(tree, data):
-    merges, labels = tree
-    weights = data.draw(st.lists(st.integers(1, 3), min_size=len(labels), max_size=len(labels)))
-    got = class_purities(as_linkage(merges, len(labels)), labels, counts=weights)
-    by_class = pair_purities(*expanded(merges, labels, weights))
-    expected = {label: mean(values) for label, values in by_class.items()}
-    assert got == pytest.approx(expected, rel=1e-13, nan_ok=True)
-    pairs = [purity for values in by_class.values() for purity in values]
-    if pairs:
-        overall = dendrogram_purity(as_linkage(merges, len(labels)), labels, weights)
-        assert overall == pytest.approx(mean(pairs), rel=1e-13)
-
-
-def test_classes_that_are_subtrees_are_pure():
-    Z = as_linkage([(0, 1), (2, 3), (5, 4), (6, 7)], 5)
-    assert dendrogram_purity(Z, ["x", "x", "y", "y", "x"]) == 1
-
-
-def test_class_with_one_leaf():
-    Z = as_linkage([(0, 2), (3, 1)], 3)
-    found = class_purities(Z, [7, 7, 8])
-    assert found[7] == pytest.approx(2 / 3)
-    assert math.isnan(found[8])
-    assert dendrogram_purity(Z, [7, 7, 8]) == pytest.approx(2 / 3)
-
-
-def test_purity_errors():
-    Z = as_linkage([(0, 1), (2, 3)], 3)
-    with pytest.raises(ValueError, match="classes has shape"):
-        dendrogram_purity(Z, [0, 0])
-    with pytest.raises(rk.RankingError, match="row 1"):
-        dendrogram_purity(Z, [0, 0, 1], counts=[1, 0, 1])
-    with pytest.raises(ValueError, match="Z has shape"):
-        dendrogram_purity(Z[:, :3], [0, 0, 1])
-    with pytest.raises(ValueError, match="Z is not a linkage matrix"):
-        dendrogram_purity(np.array([[0, 1, 0.0, 2], [2, 2, 1.0, 3]]), [0, 0, 1])
-    with pytest.raises(ValueError, match="Z is not a linkage matrix"):
-        dendrogram_purity(np.array([[0, 4, 0.0, 2], [1, 2, 1.0, 3]]), [0, 0, 1])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.zeros((2, 3)), "Z has shape"),
+        (np.array([[0, 1, 0.0, 2], [2, 2, 1.0, 3]]), "Z is not a linkage matrix"),
+        (np.array([[0, 4, 0.0, 2], [1, 2, 1.0, 3]]), "Z is not a linkage matrix"),
+    ],
+)
+def test_no_linkage_matrix(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        flat_clusters(wrong, 2)

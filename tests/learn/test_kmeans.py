@@ -220,7 +220,5 @@ def test_new_rankings_may_be_estimated():
 
 @needs_data
 def test_sushi():
-    from rankernel.io import load_sushi
-
-    model = KernelKMeans(4, kernel=Mallows(nu="median")).fit(load_sushi(sushi()).rankings[:200].top(4))
+    model = KernelKMeans(4, kernel=Mallows(nu="median")).fit(sushi()[:200].top(4))
     assert np.bincount(model.labels_).min() > 0

@@ -185,9 +185,7 @@ def test_features_must_be_a_transformer():
 
 @needs_data
 def test_sushi():
-    from rankernel.io import load_sushi
-
-    X = load_sushi(sushi()).rankings[:400]
+    X = sushi()[:400]
     mine = KernelMap(kernel=Mallows(nu="median")).fit(X)
     assert mine.transform(X.top(4)).shape == (400, 2)
     assert 0 < mine.explained_variance_ratio_[1] <= mine.explained_variance_ratio_[0] < 1

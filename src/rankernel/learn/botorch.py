@@ -102,6 +102,10 @@ def optimize_permutations(
     rng : int, Generator or None
         Seed of the random permutations. The default 0 gives the same result in every call.
 
+    Returns
+    -------
+    PermutationSearch
+
     Examples
     --------
     >>> result = optimize_permutations(lambda ranks: abs(ranks - [2, 0, 1]).sum(), n_items=3, n_evaluations=6)

@@ -41,6 +41,7 @@ class Components:
         return self.eigenvalues / total if total > 0 else np.zeros(len(self.eigenvalues))
 
 
+@np.errstate(under="ignore")
 def components_of_gram(gram: FloatArray, weights: FloatArray, n_components: int) -> Components:
     """Return the principal components from a Gram matrix, which is overwritten, and multiplicities."""
     scale = float(weights @ np.abs(np.diagonal(gram)))

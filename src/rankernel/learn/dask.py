@@ -83,7 +83,7 @@ def blockwise_gram(plan: Plan, side: int) -> Any:
     rows, columns = (chunk_slices(length, side) for length in plan.shape)
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
-            mirrored = plan.symmetric and i > j
+            mirrored = plan._symmetric and i > j
             graph[name, i, j] = (np.transpose, (name, j, i)) if mirrored else (gram_block, key, row, column)
     return as_dask(graph, name, rows, columns)
 
@@ -161,6 +161,10 @@ def mmd2(X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", c
         How to compute kernel values.
     chunks : int, optional
         The number of rows and columns of a chunk, rounded up to a multiple of the block side of the plan.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

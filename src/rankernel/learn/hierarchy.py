@@ -1,4 +1,4 @@
-"""Hierarchical clustering of rankings by kernel distance, and the purity of a dendrogram."""
+"""Hierarchical clustering of rankings by kernel distance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils import FloatArray, Indices, IntArray
-from rankernel._utils.checks import check_choice, check_flag, check_integer, check_labels, check_numbers
+from rankernel._utils.checks import check_choice, check_flag, check_integer, check_numbers
 from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel.data import as_data
 from rankernel.errors import IndefiniteKernelWarning, RankingError, warn
@@ -17,7 +17,6 @@ from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import check_counts
 
 Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
 
@@ -247,87 +246,6 @@ def node_clusters(tree: FloatArray, groups: NDArray[Any]) -> list[int]:
     for left, right in tree[:, :2].astype(np.intp).tolist():
         clusters.append(clusters[left] if clusters[left] == clusters[right] else -1)
     return clusters
-
-
-# ---------------------------------------------------------------------- purity
-
-
-def dendrogram_purity(Z: NDArray[Any], classes: Any, counts: Any = None) -> float:
-    r"""Return the dendrogram purity: the expected purity of the smallest subtree of two leaves of one class.
-
-    For two different leaves of the same class c, drawn uniformly among all such pairs (Heller and Ghahramani 2005),
-
-    .. math:: E\left[\frac{\#\text{leaves of class } c \text{ in the smallest subtree of both}}
-                   {\#\text{leaves in the subtree}}\right].
-
-    It is 1 if and only if every class is a subtree. Computed exactly, in one pass over the tree.
-
-    Parameters
-    ----------
-    Z : array of shape (n_rankings - 1, 4)
-        A linkage matrix.
-    classes : array of shape (n_rankings,)
-        The class of each leaf.
-    counts : array of shape (n_rankings,), optional
-        The multiplicity of each leaf (``ballots.counts``), as if it were a pure subtree of as many leaves.
-
-    Returns
-    -------
-    float
-        Classes with a single leaf contribute no pair, but count as leaves in the subtrees of other classes.
-
-    Examples
-    --------
-    The pair of "a" is merged first, the pair of "b" only at the root, where half of the leaves are "b":
-
-    >>> Z = np.array([[0, 1, 1.0, 2], [2, 4, 2.0, 3], [3, 5, 3.0, 4]])
-    >>> dendrogram_purity(Z, ["a", "a", "b", "b"])
-    0.75
-    """
-    _, purity_sums, n_pairs = pair_purities(Z, classes, counts)
-    if not n_pairs.any():
-        raise ValueError("classes: no two leaves have the same class, so the purity is undefined")
-    return float(purity_sums.sum() / n_pairs.sum())
-
-
-def class_purities(Z: NDArray[Any], classes: Any, counts: Any = None) -> dict[Any, float]:
-    """Return the dendrogram purity of each class: the expectation over the pairs of leaves of this class.
-
-    Parameters
-    ----------
-    Z, classes, counts
-        As in :func:`dendrogram_purity`.
-
-    Returns
-    -------
-    dict from class to float
-        NaN for a class with a single leaf.
-
-    Examples
-    --------
-    >>> Z = np.array([[0, 1, 1.0, 2], [2, 4, 2.0, 3], [3, 5, 3.0, 4]])
-    >>> class_purities(Z, ["a", "a", "b", "b"])
-    {'a': 1.0, 'b': 0.5}
-    """
-    names, purity_sums, n_pairs = pair_purities(Z, classes, counts)
-    means = np.divide(purity_sums, n_pairs, out=np.full(len(names), np.nan), where=n_pairs > 0)
-    return dict(zip(names.tolist(), means.tolist(), strict=True))
-
-
-def pair_purities(Z: NDArray[Any], classes: Any, counts: Any) -> tuple[NDArray[Any], FloatArray, FloatArray]:
-    """Return the classes and, for each class, the sum of purities over its pairs of leaves and the number of pairs."""
-    n, Z = check_linkage_matrix(Z), np.asarray(Z)
-    names, numbers = np.unique(check_labels("classes", classes, n), return_inverse=True)
-    weights = check_counts(counts, n).astype(np.float64)
-    members = np.zeros((2 * n - 1, len(names)))  # leaves of each class below each node
-    members[np.arange(n), numbers] = weights
-    left, right = Z[:, :2].astype(np.intp).T
-    for step in range(n - 1):
-        members[n + step] = members[left[step]] + members[right[step]]
-    split = members[left] * members[right]  # pairs whose smallest subtree has its root at this node
-    purity = members[n:] / members[n:].sum(axis=1, keepdims=True)
-    within = np.bincount(numbers, weights * (weights - 1) / 2)  # pairs within one leaf
-    return names, within + (split * purity).sum(axis=0), within + split.sum(axis=0)
 
 
 # ---------------------------------------------------------------------- nearest-neighbour chains

@@ -214,7 +214,7 @@ class KernelKMedoids(KernelClusterer):
         self.medoid_indices_ = np.sort(medoids)
         self.labels_ = np.argmin(distances[:, self.medoid_indices_], axis=1)
         self.labels_[self.medoid_indices_] = np.arange(self.n_clusters)  # also if two medoids are equal
-        self.medoids_, self.plan_ = rankings[self.medoid_indices_], self.plan_.part(self.medoid_indices_)
+        self.medoids_, self.plan_ = rankings[self.medoid_indices_], self.plan_._part(self.medoid_indices_)
         self._medoid_norms = norms[self.medoid_indices_]
 
     def _relative_squares(self, plan: Plan) -> FloatArray:

@@ -121,7 +121,7 @@ class NystromFeatures(KernelTransformer):
         )
         self.pivots_ = first[result.pivots]
         self.pivot_rankings_ = rankings[self.pivots_]
-        self._pivot_plan = plan.part(result.pivots)
+        self._pivot_plan = plan._part(result.pivots)
         self.factor_ = result.factor[result.pivots]
         self.residual_ = result.residual[inverse]
         self.error_path_ = result.error_path
@@ -160,6 +160,7 @@ class PivotedCholesky:
     error_path: FloatArray  # (n_pivots + 1,): the weighted trace of the residual after each number of pivots
 
 
+@np.errstate(under="ignore")
 def randomly_pivoted_cholesky(
     entries: Callable[[Any, Any], FloatArray],
     diagonal: FloatArray,

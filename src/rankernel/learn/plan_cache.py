@@ -46,7 +46,7 @@ class PlanCache:
                     self.plans.popitem(last=False)
             else:
                 self.plans.move_to_end(data)
-        return plan if plan.kernel == kernel else plan.with_kernel(kernel)
+        return plan if plan.kernel == kernel else plan._with_kernel(kernel)
 
 
 class GramBlocks:
@@ -90,7 +90,7 @@ class GramBlocks:
     def plan(self, kernel: Kernel, X: Data, Y: Data | None = None) -> Plan:
         """Return the plan of a block."""
         base = self.training_plan(X)
-        return self.cache.plan((X,) if Y is None else (X, Y), kernel, lambda: base.between(X, Y))
+        return self.cache.plan((X,) if Y is None else (X, Y), kernel, lambda: base._between(X, Y))
 
     def plan_against(self, kernel: Kernel, X: Data) -> Plan:
         """Return the plan of rankings against the training rankings, which treats every row independently."""

@@ -10,22 +10,14 @@ from typing import Any, ClassVar, Self
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
+from scipy.sparse import diags_array, issparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_distances, pairwise_kernels
-from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from rankernel._utils import FloatArray, Indices, Mask, RankArray
-from rankernel._utils.checks import (
-    check_choice,
-    check_instance,
-    check_integer,
-    check_number,
-    check_unmasked,
-    is_number,
-    short_repr,
-)
+from rankernel._utils.checks import check_choice, check_number, check_unmasked, is_number, short_repr
 from rankernel._utils.resources import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
@@ -37,20 +29,19 @@ from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
-from rankernel.models.consensus import LIMIT, MAX_EXACT_ITEMS, Decoded, Decoder
+from rankernel.models.consensus import Decoded, Decoder
 from rankernel.preferences import Preferences, closure
 from rankernel.rankings import Rankings, Unlisted
 
+InputKernel = str | Callable[..., Any] | Kernel
+RidgeFit = tuple[FloatArray, FloatArray]  # means of the targets; a row of coefficients for each feature or training row
+
 ENTRIES = 2**24  # predicted at once, so that temporary arrays stay small
-NUMERIC_KERNELS = (*PAIRWISE_KERNEL_FUNCTIONS, "matern", "precomputed")
-DISTANCES = {"rbf": "euclidean", "laplacian": "manhattan", "matern": "euclidean"}  # kernels with a chosen gamma
 GAMMAS = 4.0 ** np.arange(-3, 3)  # candidates, over the mean distance
 ALPHAS = 10.0 ** np.arange(2, -5.1, -0.5)  # candidates, times the mean of the diagonal of the Gram matrix
 SELECTION_ROWS, SELECTION_ENTRIES = (100, 500), 100_000  # least and most rows for the choice, and their targets
+MAX_ADDITIVE = 100  # covariates up to which the additive kernel is a candidate by default, as it takes time for each
 CALIBRATION_SHARE = 1 / 3  # of the rows, for prediction sets
-
-
-InputKernel = str | Callable[..., Any] | Kernel
 
 
 class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -59,11 +50,12 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     Every training label, full or partial, is represented by its mean embedding :math:`\phi(R)` under the output kernel.
     Ridge regression in that space (Korba, Garcia and d'Alché-Buc 2018) gives :math:`g(x) = \bar\phi + \sum_j
     \alpha_j(x) (\phi(R_j) - \bar\phi)` with :math:`\alpha(x) = (K + \alpha I)^{-1} k(x)`, and the prediction is the
-    full ranking nearest to g(x). The search is exact except for long cycles of pairwise majorities; ties are broken by
-    mean rank.
+    full ranking nearest to g(x). The search is exact except for cycles of pairwise majorities of more than 16 items;
+    ties are broken by mean rank.
 
-    Labels that leave the order of two items open carry little information about it. With :class:`Kendall` each pair of
-    items is therefore also learnt from the labels that order it; see ``prior``.
+    With :class:`Kendall` and :class:`Spearman` the targets are the signs of pairs, of which mean ranks are sums. Labels
+    that leave the order of two items open carry little information about it. Each pair of items is therefore also
+    learnt from the labels that order it; see ``prior``.
 
     By default the input kernel and the two parameters are those of the smallest leave-one-out error in the embedding,
     in closed form: one eigendecomposition serves all values of ``alpha``. At most 500 random rows are used.
@@ -73,18 +65,15 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     alpha : float, optional
         The ridge penalty, as in ``KernelRidge``; chosen by default.
     kernel : str, callable or Kernel, or a sequence of these
-        On the covariates: "matern" (of order 3/2, with ``gamma`` times the Euclidean distance), a kernel of
-        scikit-learn by name, a callable on two rows, "precomputed", or a kernel on rankings (object or name) if the
-        covariates are rankings; "polynomial" is scikit-learn's. One of a sequence is chosen. With "linear" and fewer
-        features than rows the cost is linear in the number of rows, for instance after ``Nystroem`` or
-        :class:`NystromFeatures` in a pipeline.
+        On the covariates: "matern" (of order 3/2, with ``gamma`` times the Euclidean distance), "additive_rbf" (the
+        mean of the Gaussian kernels of the single covariates), a kernel of scikit-learn by name, a function of two
+        matrices as in ``SVC``, "precomputed", or a kernel on rankings (object or name) if the covariates are rankings;
+        "polynomial" is scikit-learn's. One of a sequence is chosen; "additive_rbf" only with at most 100 covariates.
+        With "linear" and fewer features than rows the cost is linear in the number of rows, for instance after
+        ``Nystroem`` or :class:`NystromFeatures` in a pipeline.
     gamma : float, optional
-        The inverse bandwidth of scikit-learn's kernels; chosen by default for "rbf", "laplacian" and "matern", and
-        scikit-learn's default for others.
-    degree, coef0 : float
-        Parameters of scikit-learn's kernels, as in ``KernelRidge``.
-    kernel_params : dict, optional
-        Further arguments of a callable kernel.
+        The inverse bandwidth; chosen by default for "rbf", "laplacian", "matern" and "additive_rbf", and
+        scikit-learn's default for other kernels.
     output_kernel : Kernel or str, or a sequence of these
         On the labels: a multiple of :class:`Kendall` (decoded by a Kemeny search), :class:`Spearman` (sorting),
         :class:`Hamming` or another positional kernel (linear assignment), or a sum of positional kernels. In a
@@ -92,18 +81,13 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     method : as in :meth:`Kernel.gram`
         How to compute Gram matrices of rankings as covariates.
     prior : float
-        With Kendall and partial labels: the weight, in rows, of the regression on mean embeddings. A pair of items that
-        n labels order is predicted with weight n / (n + prior) by a ridge regression on these labels, with the same
-        penalty for each row, and otherwise by the regression of all mean embeddings, in which unordered items are
-        equally likely to come first. 0 uses only the labels that order a pair, if there are any; ``inf`` uses only mean
-        embeddings, in one system of equations.
-    limit : int
-        With Kendall: the largest cycle of pairwise majorities, in items, that is solved exactly, at most 26. Longer
-        cycles are solved by local search, with a bound on the gap: see :meth:`decode`.
-    n_starts : int
-        The number of local searches.
+        With Kendall or Spearman and partial labels: the weight, in rows, of the regression on mean embeddings. A pair
+        of items that n labels order is predicted with weight n / (n + prior) by a ridge regression on these labels,
+        with the same penalty for each row, and otherwise by the regression of all mean embeddings, in which unordered
+        items are equally likely to come first. 0 uses only the labels that order a pair, if there are any; ``inf``
+        uses only mean embeddings, in one system of equations.
     random_state : int, Generator or None
-        Seed of the local searches, of the rows for the choice of parameters, and of the split for prediction sets.
+        Seed of local searches, of the rows for the choice of parameters, and of the split for prediction sets.
     unlisted : {"last", "free"}, optional
         Meaning of NaN or None in a plain array or data frame of rankings: the item is last, or free. By default an
         error.
@@ -117,10 +101,10 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     kernel_, output_kernel_, gamma_, alpha_
         The kernels and parameters in use; ``gamma_`` is None if scikit-learn's default is used.
     loo_error_ : float
-        The mean squared leave-one-out error in the embedding, nan if there was nothing to choose. With Kendall it is
-        the mean over the pairs that the labels order.
+        The mean squared leave-one-out error in the embedding, nan if there was nothing to choose. With Kendall and
+        Spearman it is the mean over the pairs that the labels order.
     mean_ : array
-        The weighted mean of the flattened targets: pair signs, mean ranks or position probabilities of the labels.
+        The weighted mean of the flattened targets: pair signs or position probabilities of the labels.
     coef_ : array
         The coefficients, one row for each feature (linear kernel and fewer features than rows).
     dual_coef_ : array
@@ -154,35 +138,26 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         self,
         alpha: float | None = None,
         *,
-        kernel: InputKernel | Sequence[InputKernel] = ("rbf", "laplacian", "matern"),
+        kernel: InputKernel | Sequence[InputKernel] = ("rbf", "laplacian", "matern", "additive_rbf"),
         gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        output_kernel: Kernel | str | Sequence[Kernel | str] = "kendall",
+        output_kernel: Kernel | str | Sequence[Kernel | str] = ("kendall", "spearman"),
         method: MethodLike = "auto",
         prior: float = 30.0,
-        limit: int = LIMIT,
-        n_starts: int = 10,
         random_state: Seed = 0,
         unlisted: Unlisted | None = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
         self.output_kernel = output_kernel
         self.method = method
         self.prior = prior
-        self.limit = limit
-        self.n_starts = n_starts
         self.random_state = random_state
         self.unlisted = unlisted
 
     # ------------------------------------------------------------------ fit
 
+    @np.errstate(under="ignore")
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the regression of rankings on covariates.
 
@@ -195,151 +170,134 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         sample_weight : array of shape (n_rows,), optional
             The weight of each row.
         """
-        self._check_parameters()
+        kernels = self._check_parameters()
         covariates = self._check_covariates(X, reset=True)
         labels = self._check_labels(y, covariates)
         weights = self._check_weights(sample_weight, covariates, labels)
         self.items_, self._has_names = labels.items, has_names(y)
-        rng = np.random.default_rng(as_seed(self.random_state, "random_state"))
         if self._on_rankings:
             check_task("a label ranking", len(covariates))  # before the matrices of the selection
-        self._select(covariates, labels, weights, rng)
+        self._select(kernels, covariates, labels, weights)
         self._primal = is_name(self.kernel_, "linear") and covariates.shape[1] < covariates.shape[0]
         if isinstance(self.kernel_, Kernel):
             self.plan_ = self.kernel_.plan(covariates, method=self.method)
-        elif not self._primal:
-            self.X_fit_ = covariates
-        fit = self._fit_targets(self.decoder_.statistic, covariates, labels, weights)
-        self.mean_, coefficients = fit
+        self._training = covariates, labels, weights
+        self._fits: dict[Statistic, RidgeFit] = {}
+        self._calibration: tuple[Self, Indices, FloatArray, FloatArray] | None = None
+        self.mean_, coefficients = self._fit_of(targets_of(self.decoder_))
         name, other = ("coef_", "dual_coef_") if self._primal else ("dual_coef_", "coef_")
         setattr(self, name, coefficients)
         self.__dict__.pop(other, None)  # from an earlier fit
-        self._pair_fit: RidgeFit | None = fit if self.decoder_.statistic == "pairs" else None
-        self._training = covariates, labels, weights
-        self._calibration: tuple[Self, Indices, FloatArray, FloatArray] | None = None
         return self
 
-    def _check_parameters(self) -> None:
-        """Raise if a parameter is not valid."""
-        names = tuple(dict.fromkeys((*NUMERIC_KERNELS, *KERNELS_BY_NAME)))
-        for kernel in candidates("kernel", self.kernel):
+    def _check_parameters(self) -> list[InputKernel]:
+        """Return the candidates for the input kernel, or raise if a parameter is not valid."""
+        kernels = candidates("kernel", self.kernel)
+        numeric = (*PROFILES, *PAIRWISE_KERNEL_FUNCTIONS, "precomputed")
+        for number, kernel in enumerate(kernels):
             if isinstance(kernel, str):
-                check_choice("kernel", kernel, names)
+                check_choice("kernel", kernel, tuple(dict.fromkeys((*numeric, *KERNELS_BY_NAME))))
+                kernels[number] = kernel if kernel in numeric else KERNELS_BY_NAME[kernel]
             elif not (isinstance(kernel, Kernel) or callable(kernel)):
-                raise TypeError(f"kernel={short_repr(kernel)} must be a name, a callable or a kernel on rankings")
-        if len({isinstance(kernel, Kernel) for kernel in self._input_kernels}) > 1:
+                raise TypeError(f"kernel={short_repr(kernel)} must be a name, a function or a kernel on rankings")
+        if len({isinstance(kernel, Kernel) for kernel in kernels}) > 1:
             raise ValueError(f"kernel={short_repr(self.kernel)} mixes kernels on rankings and on numbers; use one kind")
         for name in ("alpha", "gamma"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 0)
-        check_number("degree", self.degree, 0)
-        check_number("coef0", self.coef0)
-        check_instance("kernel_params", self.kernel_params, dict | None, "a dict, or None")
         if not (is_number(self.prior) and self.prior == math.inf):
             check_number("prior", self.prior, 0)
-        check_integer("limit", self.limit, 1, MAX_EXACT_ITEMS)
-        check_integer("n_starts", self.n_starts)
-
-    @property
-    def _input_kernels(self) -> list[InputKernel]:
-        """The candidates for the input kernel, names of kernels on rankings replaced."""
-        return [
-            KERNELS_BY_NAME[kernel] if isinstance(kernel, str) and kernel not in NUMERIC_KERNELS else kernel
-            for kernel in candidates("kernel", self.kernel)
-        ]
+        return kernels
 
     @property
     def _on_rankings(self) -> bool:
         """Whether the covariates are rankings."""
-        return isinstance(self._input_kernels[0], Kernel)
+        first = self.kernel[0] if isinstance(self.kernel, list | tuple) else self.kernel
+        return isinstance(first, Kernel) or (
+            isinstance(first, str) and first in KERNELS_BY_NAME and first not in PAIRWISE_KERNEL_FUNCTIONS
+        )
 
-    def _select(self, covariates: Any, labels: Data, weights: FloatArray, rng: np.random.Generator) -> None:
+    def _select(self, kernels: list[InputKernel], covariates: Any, labels: Data, weights: FloatArray) -> None:
         """Set the kernels and the parameters, by the smallest leave-one-out error where there is a choice."""
-        kernels = [as_kernel(kernel, "output_kernel") for kernel in candidates("output_kernel", self.output_kernel)]
+        rng = np.random.default_rng(as_seed(self.random_state, "random_state"))
+        outputs = [as_kernel(kernel, "output_kernel") for kernel in candidates("output_kernel", self.output_kernel)]
         seed = int(rng.integers(2**32))
-        decoders = [Decoder(kernel, labels.n_items, self.limit, self.n_starts, seed) for kernel in kernels]
-        n_targets = max(uniform_mean(decoder.statistic, labels.n_items).size for decoder in decoders)
+        decoders = [Decoder(kernel, labels.n_items, seed=seed) for kernel in outputs]
+        n_targets = max(uniform_mean(targets_of(decoder), labels.n_items).size for decoder in decoders)
         rows, n_most = np.flatnonzero(weights), int(np.clip(SELECTION_ENTRIES // max(n_targets, 1), *SELECTION_ROWS))
         if len(rows) > n_most:
             rows = np.sort(rng.choice(rows, n_most, replace=False))
-        own, best = weights[rows], [Choice() for _ in decoders]
-        inputs = list(self._input_candidates(covariates[rows], own))
+        X, y, own = covariates[rows], labels[rows], weights[rows]
+        inputs = [pair for kernel in kernels for pair in self._gammas(kernel, X, own)]
+        keys = [targets_of(decoder) if targets_of(decoder) == "pairs" else decoder for decoder in decoders]
+        best = dict.fromkeys(keys, Choice())  # Kendall and Spearman have the same targets and errors
+        winner = 0
         if len(inputs) == len(decoders) == 1 and self.alpha is not None:
-            best[0] = Choice(math.nan, *inputs[0], float(self.alpha))
+            best[keys[0]] = Choice(math.nan, *inputs[0], float(self.alpha))
         else:
-            data = as_rows(labels[rows])
-            targets = [mean_statistics(data, decoder.statistic) for decoder in decoders]
+            targets = {
+                key: mean_statistics(as_rows(y), targets_of(each)) for key, each in zip(keys, decoders, strict=True)
+            }
             with threadpool_limits(1, user_api="blas"):  # small matrices, for which threads are slower
                 for kernel, gamma in inputs:
-                    loo = LeaveOneOut(self._gram_of(kernel, gamma, covariates[rows], covariates[rows]), own)
+                    loo = LeaveOneOut(self._gram(kernel, gamma, X), own)
                     alphas = loo.scale * ALPHAS if self.alpha is None else [float(self.alpha)]
-                    for number, (decoder, target) in enumerate(zip(decoders, targets, strict=True)):
+                    for key, target in targets.items():
                         for alpha, residuals in zip(alphas, loo.residuals(target, alphas), strict=True):
-                            error = loo.error(decoder, target, residuals)
-                            if error < best[number].error:
-                                best[number] = Choice(error, kernel, gamma, float(alpha), residuals)
-        winner = 0
-        if len(decoders) > 1:
-            taus = []
-            for decoder, target, choice in zip(decoders, targets, best, strict=True):
-                assert choice.residuals is not None
-                taus.append(mean_tau(decoder.decode(target - choice.residuals).ranks, labels[rows], own))
-            winner = int(np.argmax(taus))
-        self.output_kernel_, self.decoder_ = kernels[winner], decoders[winner]
-        choice = best[winner]
-        self.loo_error_, self.kernel_, self.gamma_, self.alpha_ = (
-            choice.error,
-            choice.kernel,
-            choice.gamma,
-            choice.alpha,
-        )
+                            error = loo.error(key, target, residuals)
+                            if error < best[key].error:
+                                best[key] = Choice(error, kernel, gamma, float(alpha), target - residuals)
+            if len(decoders) > 1:
+                predicted = [decode(each, best[key].predictions) for key, each in zip(keys, decoders, strict=True)]
+                winner = int(np.argmax([mean_tau(found.ranks, y, own) for found in predicted]))
+        choice, self.output_kernel_, self.decoder_ = best[keys[winner]], outputs[winner], decoders[winner]
+        self.loo_error_, self.alpha_ = choice.error, choice.alpha
+        self.kernel_, self.gamma_ = choice.kernel, choice.gamma
 
-    def _input_candidates(self, covariates: Any, weights: FloatArray) -> Iterator[tuple[InputKernel, float | None]]:
-        """Yield the candidates for the input kernel and gamma."""
-        for kernel in self._input_kernels:
-            if self.gamma is not None or not (isinstance(kernel, str) and kernel in DISTANCES):
-                yield kernel, None if self.gamma is None else float(self.gamma)
-                continue
-            distances = pairwise_distances(covariates, metric=DISTANCES[kernel])
-            mean = weights @ (distances**2 if kernel == "rbf" else distances) @ weights / weights.sum() ** 2
+    def _gammas(self, kernel: InputKernel, X: Any, weights: FloatArray) -> Iterator[tuple[InputKernel, float | None]]:
+        """Yield an input kernel with the candidates for its inverse bandwidth."""
+        if self.gamma is not None or not (isinstance(kernel, str) and kernel in PROFILES):
+            yield kernel, None if self.gamma is None else float(self.gamma)
+            return
+        n_terms = X.shape[1] if kernel == "additive_rbf" else 1
+        if n_terms <= MAX_ADDITIVE or isinstance(self.kernel, str):
+            mean = weights @ pairwise_distances(X, **PROFILES[kernel][0]) @ weights / weights.sum() ** 2
             for factor in GAMMAS:
-                yield kernel, float(factor / mean) if mean > 0 else 1.0
+                yield kernel, float(n_terms * factor / mean) if mean > 0 else 1.0
 
-    def _fit_targets(self, statistic: Statistic, covariates: Any, labels: Data, weights: FloatArray) -> RidgeFit:
-        """Return the regression of the mean pair signs, ranks or positions of the labels."""
-        rows = as_rows(labels)
-        targets = mean_statistics(rows, statistic).reshape(len(rows), -1)
-        gram = None
-        if not self._primal:
-            check_task("a label ranking", self.plan_.shape[0] if self._on_rankings else n_rows(self.X_fit_))
-            gram = self.plan_.gram() if self._on_rankings else np.array(self._gram(self.X_fit_))
-        ridge = Ridge(covariates, gram, weights, self.alpha_)
-        if statistic != "pairs":
-            return ridge.fit(targets, np.arange(len(targets)))
-        return ridge.fit_known(targets, np.abs(targets) == 1, float(self.prior))
-
-    @np.errstate(under="ignore")
-    def _gram(self, X: Any) -> FloatArray:
-        """Return the kernel between covariates and the training covariates."""
-        return (
-            self.plan_.against(X).gram()
-            if self._on_rankings
-            else self._gram_of(self.kernel_, self.gamma_, X, self.X_fit_)
-        )
-
-    def _gram_of(self, kernel: InputKernel, gamma: float | None, X: Any, Y: Any) -> FloatArray:
+    @np.errstate(over="ignore", under="ignore")  # the kernel is 0 at distances that overflow
+    def _gram(self, kernel: InputKernel, gamma: float | None, X: Any, Y: Any = None) -> FloatArray:
         """Return a kernel between covariates."""
         if isinstance(kernel, Kernel):
             return kernel.plan(X, method=self.method).gram()
-        if is_name(kernel, "matern"):
-            scaled = math.sqrt(3) * (gamma or 0.0) * pairwise_distances(X, Y, metric="euclidean")
-            return np.asarray((1 + scaled) * np.exp(-scaled))
-        named = isinstance(kernel, str)
-        params: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0} if named else self.kernel_params or {}
-        if named and gamma is not None:  # the default of gamma depends on the kernel
-            params["gamma"] = gamma
-        gram = pairwise_kernels(X, Y, metric=kernel, filter_params=named, **params)
-        return np.asarray(gram, dtype=np.float64)
+        if not isinstance(kernel, str):
+            return np.array(kernel(X, X if Y is None else Y), dtype=np.float64)
+        if kernel == "additive_rbf" and gamma is not None:
+            left, right = (Z.toarray() if issparse(Z) else Z for Z in (X, X if Y is None else Y))
+            columns = zip(left.T, right.T, strict=True)
+            return np.asarray(sum(np.exp(-gamma * np.subtract.outer(x, y) ** 2) for x, y in columns) / left.shape[1])
+        if kernel in PROFILES and gamma is not None:
+            distance, profile = PROFILES[kernel]
+            return np.asarray(profile(np.minimum(gamma * pairwise_distances(X, Y, **distance), FAR)))
+        options = {} if gamma is None else {"gamma": gamma}  # whose default depends on the kernel
+        return np.array(pairwise_kernels(X, Y, metric=kernel, filter_params=True, **options), dtype=np.float64)
+
+    def _fit_of(self, statistic: Statistic) -> RidgeFit:
+        """Return the regression of the mean pair signs or position probabilities of the labels, computed once."""
+        if statistic not in self._fits:
+            covariates, labels, weights = self._training
+            rows, gram = as_rows(labels), None
+            targets = mean_statistics(rows, statistic).reshape(len(rows), -1)
+            if not self._primal:
+                check_task("a label ranking", len(rows))
+                on_rankings = isinstance(self.kernel_, Kernel)
+                gram = self.plan_.gram() if on_rankings else self._gram(self.kernel_, self.gamma_, covariates)
+            ridge = Ridge(covariates, gram, weights, self.alpha_)
+            if statistic == "pairs":
+                self._fits[statistic] = ridge.fit_known(targets, np.abs(targets) == 1, float(self.prior))
+            else:
+                self._fits[statistic] = ridge.fit(targets, np.arange(len(targets)))
+        return self._fits[statistic]
 
     # ------------------------------------------------------------------ predict
 
@@ -353,9 +311,11 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         ``gaps`` is 0 where the ranking is proven to be the nearest one.
         """
         check_is_fitted(self)
-        fit = self.mean_, self.coef_ if self._primal else self.dual_coef_
-        shape = uniform_mean(self.decoder_.statistic, len(self.items_)).shape[1:]
-        parts = [self.decoder_.decode(block.reshape(-1, *shape)) for block in self._predict_targets(X, fit)]
+        statistic = targets_of(self.decoder_)
+        shape = uniform_mean(statistic, len(self.items_)).shape[1:]
+        parts = [
+            decode(self.decoder_, block.reshape(len(block), *shape)) for block in self._predict_targets(X, statistic)
+        ]
         return Decoded(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "values", "gaps"))
         )
@@ -366,10 +326,9 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         Whatever the output kernel, pairs of items are learnt as with :class:`Kendall`; estimates are clipped to [0, 1].
         The diagonal is 1/2.
         """
-        n_items = len(self.items_) if hasattr(self, "items_") else 0
-        first, second = np.triu_indices(n_items, 1)
         signs = self._predict_signs(X)
-        scores = np.full((len(signs), n_items, n_items), 0.5)
+        first, second = np.triu_indices(len(self.items_), 1)
+        scores = np.full((len(signs), len(self.items_), len(self.items_)), 0.5)
         scores[:, first, second] = np.clip((1 + signs) / 2, 0, 1)
         scores[:, second, first] = 1 - scores[:, first, second]
         return scores
@@ -377,9 +336,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _predict_signs(self, X: Any) -> FloatArray:
         """Return the estimated mean sign of each pair of items, 1 if the first one certainly comes first."""
         check_is_fitted(self)
-        if self._pair_fit is None:  # fitted on first use: there are many more pairs than items
-            self._pair_fit = self._fit_targets("pairs", *self._training)
-        return np.concatenate(list(self._predict_targets(X, self._pair_fit)))
+        return np.concatenate(list(self._predict_targets(X, "pairs")))
 
     def predict_set(self, X: Any, confidence_level: float = 0.9) -> Preferences:
         """Return the pairs of items whose order is certain, as a partial order for each row (split conformal).
@@ -427,12 +384,10 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
             covariates, labels, weights = self._training
             order = np.random.default_rng(as_seed(self.random_state, "random_state")).permutation(len(labels))
             rest, part = np.split(order, [int(CALIBRATION_SHARE * len(order))])
-            model = clone(self)
-            X, y = _safe_split(model, covariates, labels, part)
-            model.fit(X, y, weights[part] / y.counts)
-            X, y = _safe_split(model, covariates, labels, rest, part)
-            stated = np.trunc(mean_statistics(as_rows(y), "pairs"))
-            wrong = np.where(stated != 0, -stated * model._predict_signs(X), -math.inf)
+            columns = covariates[:, part] if is_name(self.kernel_, "precomputed") else covariates
+            model = clone(self).fit(columns[part], labels[part], weights[part] / labels.counts[part])
+            stated = np.trunc(mean_statistics(as_rows(labels[rest]), "pairs"))
+            wrong = np.where(stated != 0, -stated * model._predict_signs(columns[rest]), -math.inf)
             known = stated.any(axis=1)
             scores, mass = wrong.max(axis=1, initial=-math.inf)[known], weights[rest][known]
             by_score = np.argsort(scores, kind="stable")
@@ -448,17 +403,23 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         check_is_fitted(self)
         covariates = self._check_covariates(X, reset=False)
         labels = self._match_labels(self._check_labels(y, covariates), has_names(y))
-        weights = self._check_weights(sample_weight, covariates, labels)
-        return mean_tau(self.decode(X).ranks, labels, weights)
+        tau = mean_tau(self.decode(X).ranks, labels, self._check_weights(sample_weight, covariates, labels))
+        if math.isnan(tau):
+            raise RankingError("y: no label orders any two items, so the score is undefined")
+        return tau
 
-    def _predict_targets(self, X: Any, fit: RidgeFit) -> Iterator[FloatArray]:
+    def _predict_targets(self, X: Any, statistic: Statistic) -> Iterator[FloatArray]:
         """Yield the predicted targets in blocks of rows."""
         covariates = self._check_covariates(X, reset=False)
-        means, coefficients = fit
+        means, coefficients = self._fit_of(statistic)
         step = max(ENTRIES // max(*coefficients.shape, 1), 1)
         for start in range(0, max(n_rows(covariates), 1), step):
             block = covariates[start : start + step]
-            yield means + (block if self._primal else self._gram(block)) @ coefficients
+            if isinstance(self.kernel_, Kernel):
+                block = self.plan_.against(block).gram()
+            elif not self._primal:
+                block = self._gram(self.kernel_, self.gamma_, block, self._training[0])
+            yield means + block @ coefficients
 
     # ------------------------------------------------------------------ validation
 
@@ -467,7 +428,14 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         if not self._on_rankings:
             check_unmasked("X", X)
             with error_prefix("X"):
-                return validate_data(self, X, accept_sparse="csr", accept_large_sparse=False, reset=reset)
+                options = {"dtype": np.float64, "accept_sparse": "csr", "accept_large_sparse": False}
+                numbers = validate_data(self, X, **options, reset=reset)
+            largest = float(abs(numbers).max())
+            if reset and largest and not 1 / MAX_SCALE < largest < MAX_SCALE:
+                raise ValueError(
+                    f"X has values up to {largest:.3g}, whose squares are not representable; divide them by a constant"
+                )
+            return numbers
         data = as_data(X, self.unlisted)
         validate_data(self, np.empty((len(data), data.n_items)), reset=reset, skip_check_array=True)
         return data
@@ -515,6 +483,18 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         return tags
 
 
+MAX_SCALE = 1e140  # largest covariate: squared distances do not overflow
+FAR = 1e4  # scaled distances from here on have a kernel of 0; they may be infinite
+SQUARED = {"metric": "euclidean", "squared": True}
+# Kernels with a chosen gamma: the distance of ``pairwise_distances``, and the function of gamma times the distance.
+PROFILES: dict[str, tuple[dict[str, Any], Callable[[FloatArray], FloatArray]]] = {
+    "rbf": (SQUARED, lambda d: np.exp(-d)),
+    "laplacian": ({"metric": "manhattan"}, lambda d: np.exp(-d)),
+    "matern": ({"metric": "euclidean"}, lambda d: (1 + math.sqrt(3) * d) * np.exp(-math.sqrt(3) * d)),
+    "additive_rbf": (SQUARED, lambda d: np.exp(-d)),
+}
+
+
 def n_rows(covariates: Any) -> int:
     """Return the number of rows, also of a sparse matrix."""
     return int(covariates.shape[0]) if hasattr(covariates, "shape") else len(covariates)
@@ -534,16 +514,29 @@ def candidates(name: str, kernel: Any) -> list[Any]:
     return list(kernel)
 
 
+def targets_of(decoder: Decoder) -> Statistic:
+    """Return the statistic that is learnt: signs of pairs also for mean ranks, which are sums of them."""
+    return "positions" if decoder.statistic == "positions" else "pairs"
+
+
+def decode(decoder: Decoder, targets: FloatArray) -> Decoded:
+    """Return the nearest rankings of predicted targets."""
+    if decoder.statistic != "ranks":
+        return decoder.decode(targets)
+    first, second = np.triu_indices(decoder.n_items, 1)
+    items = np.arange(decoder.n_items)
+    return decoder.decode(targets @ ((second[:, None] == items) * 0.5 - (first[:, None] == items) * 0.5))
+
+
 def mean_tau(ranks: RankArray, labels: Data, weights: FloatArray) -> float:
-    """Return the weighted mean of Kendall's tau over the pairs that the labels order."""
+    """Return the weighted mean of Kendall's tau over the pairs that the labels order, nan if there are none."""
     if labels.n_items == 1:
         return 1.0  # all rankings are equal
     ordered = np.trunc(mean_statistics(as_rows(labels), "pairs"))  # -1 and 1 are certain
     n_ordered = np.abs(ordered).sum(axis=1)
-    if not (n_ordered > 0).any():
-        raise RankingError("y: no label orders any two items, so the score is undefined")
-    taus = (ordered * STATISTICS["pairs"](ranks)).sum(axis=1)[n_ordered > 0] / n_ordered[n_ordered > 0]
-    return float(np.average(taus, weights=weights[n_ordered > 0]))
+    known = n_ordered > 0
+    taus = (ordered * STATISTICS["pairs"](ranks)).sum(axis=1)[known] / n_ordered[known]
+    return float(np.average(taus, weights=weights[known])) if weights[known].any() else math.nan
 
 
 # ---------------------------------------------------------------------- choice of the parameters
@@ -587,31 +580,30 @@ class LeaveOneOut:
             leverages = (1 - squares @ shrinkage)[:, None] * unit / weights
             yield ((left[:, :-1] - means * left[:, -1:]) / roots / (1 - leverages)).reshape(targets.shape)
 
-    def error(self, decoder: Decoder, targets: FloatArray, residuals: FloatArray) -> float:
-        """Return the weighted mean squared error in the embedding; with Kendall over the pairs that labels order."""
-        number = np.ones(len(targets))
-        if decoder.statistic == "pairs":
-            stated = np.abs(targets) == 1
-            residuals, number = residuals * stated, stated.mean(axis=1) if stated.any() else number
-        squares = decoder.products(residuals, residuals) - decoder.constant
-        return float(self.weights @ squares / (self.weights @ number))
+    def error(self, embedding: Statistic | Decoder, targets: FloatArray, residuals: FloatArray) -> float:
+        """Return the weighted mean squared error: over the pairs that labels order, or in the space of a kernel."""
+        if isinstance(embedding, Decoder):
+            squares = embedding.products(residuals, residuals) - embedding.constant
+            return float(np.average(squares, weights=self.weights))
+        stated = np.abs(targets) == 1
+        stated = stated if stated.any() else np.ones_like(stated)
+        return float(
+            self.weights @ (residuals**2 * stated).sum(axis=1) / max(self.weights @ stated.sum(axis=1), 1e-300)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """An input kernel with its parameters, and the leave-one-out error."""
+    """An input kernel with its parameters, the leave-one-out error and the leave-one-out predictions."""
 
     error: float = math.inf
     kernel: InputKernel = ""
     gamma: float | None = None
     alpha: float = 1.0
-    residuals: FloatArray | None = None
+    predictions: Any = None
 
 
 # ---------------------------------------------------------------------- ridge regression
-
-
-RidgeFit = tuple[FloatArray, FloatArray]  # means of the targets; a row of coefficients for each feature or training row
 
 
 @dataclass(frozen=True, eq=False)
@@ -632,12 +624,10 @@ class Ridge:
         fit = means, coefficients = self.fit(targets, np.arange(len(targets)))
         if np.isinf(prior):
             return fit
-        masks, group = np.unique(known.T, axis=0, return_inverse=True)
-        order = np.argsort(group.ravel(), kind="stable")
-        groups = np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1])  # targets known in the same rows
+        masks, group = np.unique(known.T, axis=0, return_inverse=True)  # targets known in the same rows
         with threadpool_limits(1, user_api="blas"):  # many small systems, for which threads are slower
-            for mask, columns in zip(masks, groups, strict=True):
-                rows = np.flatnonzero(mask & (self.weights > 0))
+            for number, mask in enumerate(masks):
+                rows, columns = np.flatnonzero(mask & (self.weights > 0)), np.flatnonzero(group.ravel() == number)
                 if 0 < len(rows) < len(targets):
                     weight = float(self.weights[rows].sum())
                     share, subset = weight / (weight + prior), self.fit(targets[:, columns], rows)
@@ -653,34 +643,12 @@ class Ridge:
         roots = np.sqrt(weights)[:, None]
         residuals = roots * (targets[rows] - means)
         if self.gram is None:
-            right = np.zeros(targets.shape)
-            right[rows] = residuals
-            return means, solve_ridge(self._scatter(rows), self._weighted.T @ right, alpha)
+            X = diags_array(roots[:, 0]) @ self.X[rows]
+            scatter = X.T @ X
+            return means, solve_ridge(scatter.toarray() if issparse(scatter) else scatter, X.T @ residuals, alpha)
         coefficients = np.zeros(targets.shape)
         coefficients[rows] = roots * solve_ridge(self.gram[np.ix_(rows, rows)] * roots * roots.T, residuals, alpha)
         return means, coefficients
-
-    @cached_property
-    def _weighted(self) -> Any:
-        roots = np.sqrt(self.weights)[:, None]
-        return self.X.multiply(roots).tocsr() if hasattr(self.X, "multiply") else self.X * roots
-
-    def _scatter(self, rows: Indices) -> FloatArray:
-        """Return the scatter matrix of a subset of rows, by subtraction if the other rows are fewer."""
-        others = np.setdiff1d(np.arange(len(self.weights)), rows, assume_unique=True)
-        if len(rows) <= len(others):
-            return scatter_matrix(self._weighted[rows])
-        return self._full_scatter - (scatter_matrix(self._weighted[others]) if len(others) else 0.0)
-
-    @cached_property
-    def _full_scatter(self) -> FloatArray:
-        return scatter_matrix(self._weighted)
-
-
-def scatter_matrix(X: Any) -> FloatArray:
-    """Return ``X.T @ X`` as a dense array."""
-    product = X.T @ X
-    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
 
 
 def solve_ridge(matrix: FloatArray, right: FloatArray, alpha: float) -> FloatArray:

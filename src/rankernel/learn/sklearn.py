@@ -104,6 +104,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ values
 
+    @np.errstate(under="ignore")
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """Return the Gram matrix and, if ``eval_gradient``, its derivatives in the logarithms of the free parameters.
 
