@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array, hstack
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, log_expit, ndtri
 
@@ -186,32 +187,28 @@ def bradley_terry(
         raise ArgumentValueError("anchor", anchor, "one of the items")
     pairs = count_pairs(data, covariates, ties)
     check_connected(pairs, prior, data.items)
-    fit = maximize_likelihood(pairs, ties, prior)
-    n, n_free = data.n_items, len(fit.hessian)
-    covariance, meat, n_clusters = inverse_hessian(fit.hessian, n), np.zeros((n_free, n_free)), 0
-    for score, weights in cluster_scores(data, pairs, fit, ties) if cluster else ():
-        meat += (score.T * weights) @ score
-        n_clusters += int(weights.sum())
-    if n_clusters > 1:
-        covariance = covariance @ meat @ covariance * (n_clusters / (n_clusters - 1))
-    center = np.zeros((n, n)) + 1 / n if anchor is None else np.eye(n)[[data.items.index(anchor)] * n]
-    contrast = np.eye(n_free)
-    contrast[:n, :n] -= center
+    fit = maximize_likelihood(pairs, prior)
+    n, n_covariates = data.n_items, pairs.n_covariates
+    covariance, n_clusters = fit.covariance, 0
+    if cluster:
+        meat, n_clusters = sum_of_scores(data, pairs, fit)
+        if n_clusters > 1:
+            covariance = covariance @ meat @ covariance * (n_clusters / (n_clusters - 1))
+    contrast = np.eye(len(covariance))
+    contrast[:n, :n] -= 1 / n if anchor is None else np.eye(n)[data.items.index(anchor)]
     covariance = contrast @ covariance @ contrast.T
     strengths = contrast[:n, :n] @ fit.parameters[:n]
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    ranks = ranks_by_score(-strengths, ROUNDING)
-    n_covariates = pairs.covariates.shape[1]
     return BradleyTerryResult(
-        Rankings._trusted(ranks[None, :], data.items),
+        Rankings._trusted(ranks_by_score(-strengths, ROUNDING)[None, :], data.items),
         strengths,
         errors[:n],
         covariance[:n, :n],
-        log_likelihood(pairs, fit.parameters, ties),
-        tie_parameter(fit.parameters, n + n_covariates, ties),
+        pairs.log_likelihood(fit.parameters),
+        float(np.exp(fit.parameters[-1])) if pairs.has_tie_parameter else np.nan,
         fit.parameters[n : n + n_covariates],
         errors[n : n + n_covariates],
-        float(pairs.total),
+        float((pairs.wins + pairs.losses + pairs.ties).sum()),
         n_clusters if n_clusters > 1 else 0,
         ties,
     )
@@ -237,18 +234,58 @@ class PairCounts:
     losses: FloatArray
     ties: FloatArray
     covariates: FloatArray  # shape (n_rows, n_covariates)
-
-    @property
-    def total(self) -> float:
-        """The number of comparisons."""
-        return float((self.wins + self.losses + self.ties).sum())
+    model: TieModel
 
     @classmethod
     def of_matrices(cls, wins: FloatArray, ties: FloatArray, model: TieModel) -> PairCounts:
         """Return the counts of all compared pairs from matrices of wins and ties."""
         first, second = np.nonzero(np.triu(wins + wins.T + (ties if model != "ignore" else 0), 1))
         counts = wins[first, second], wins[second, first], ties[first, second]
-        return cls(len(wins), first, second, *adapt(*counts, model), np.zeros((len(first), 0)))
+        return cls(len(wins), first, second, *adapt(*counts, model), np.zeros((len(first), 0)), model)
+
+    @property
+    def n_covariates(self) -> int:
+        """Number of covariates."""
+        return self.covariates.shape[1]
+
+    @property
+    def has_tie_parameter(self) -> bool:
+        """Whether the last parameter is the logarithm of the tie parameter."""
+        return self.model in ("davidson", "rao-kupper") and bool(self.ties.any())
+
+    @cached_property
+    def design(self) -> Any:
+        """The sparse matrix whose product with strengths and coefficients is the difference of each row."""
+        n_rows = len(self.first)
+        rows, ones = np.arange(n_rows), np.ones(n_rows)
+        columns = [self.first, self.second, *(np.full(n_rows, self.n_items + k) for k in range(self.n_covariates))]
+        values = np.concatenate([ones, -ones, self.covariates.T.ravel()])
+        index = (np.tile(rows, len(columns)), np.concatenate(columns))
+        return csr_array((values, index), shape=(n_rows, self.n_items + self.n_covariates))
+
+    def terms(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the log-likelihood of each row and its derivatives: see :func:`terms`."""
+        tie = float(parameters[-1]) if self.has_tie_parameter else None
+        difference = self.design @ parameters[: self.n_items + self.n_covariates]
+        return terms(self.wins, self.losses, self.ties, difference, tie, self.model)
+
+    def log_likelihood(self, parameters: FloatArray) -> float:
+        """Return the log-likelihood; minus infinity outside of the domain of the tie parameter."""
+        if self.has_tie_parameter and self.model == "rao-kupper" and parameters[-1] <= 0:
+            return -np.inf
+        return float(self.terms(parameters)[0].sum())
+
+    def with_prior(self, prior: float) -> PairCounts:
+        """Return the counts with additional wins in each direction between each two items."""
+        if not prior:
+            return self
+        first, second = np.triu_indices(self.n_items, 1)
+        wins, none = np.full(len(first), prior), np.zeros((len(first), self.n_covariates))
+        added = first, second, wins, wins, np.zeros(len(first)), none
+        own = self.first, self.second, self.wins, self.losses, self.ties, self.covariates
+        first, second, *counts = map(np.concatenate, zip(own, added, strict=True))
+        wins, losses, ties, covariates = counts
+        return PairCounts(self.n_items, first, second, wins, losses, ties, covariates, self.model)
 
 
 def adapt(wins: FloatArray, losses: FloatArray, ties: FloatArray, model: TieModel) -> Counts:
@@ -274,14 +311,24 @@ def count_pairs(data: Comparisons | Data, covariates: Any, model: TieModel) -> P
         if unknown:
             raise ArgumentValueError("covariates", covariates, f"names of labels: {', '.join(data.labels)}")
         covariates = np.stack([data.labels[name].astype(np.float64) for name in names], axis=1)
-    table = check_numbers("covariates", covariates, (len(data), None))
-    return PairCounts(data.n_items, data.first, data.second, *outcomes(data, model), table)
+    return single_comparisons(data, check_numbers("covariates", covariates, (len(data), None)), model)
 
 
-def outcomes(data: Comparisons, model: TieModel) -> Counts:
-    """Return the wins of the first item, of the second one, and ties of each comparison."""
+def single_comparisons(data: Comparisons, covariates: FloatArray, model: TieModel) -> PairCounts:
+    """Return one row for each comparison."""
     wins, losses, ties = (data.weights * (data.outcome == sign) for sign in (1, -1, 0))
-    return adapt(wins, losses, ties, model)
+    counts = adapt(wins, losses, ties, model)
+    return PairCounts(data.n_items, data.first, data.second, *counts, covariates, model)
+
+
+def wins_and_ties(rows: Data) -> tuple[FloatArray, FloatArray]:
+    """Return whether each row orders item x before item y, and ties them, as numbers: shape (n_rows, n, n)."""
+    won = (rows.before if isinstance(rows, Preferences) else relations_of_ranks(rows.ranks)).astype(np.float64)
+    tied = np.zeros_like(won)
+    if isinstance(rows, Rankings):
+        tied += (rows.ranks[:, :, None] == rows.ranks[:, None, :]) & (rows.ranks != FREE)[:, :, None]
+        tied *= 1 - np.eye(rows.n_items)
+    return won, tied
 
 
 def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> None:
@@ -314,11 +361,7 @@ def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> 
 # ---------------------------------------------------------------------- likelihood
 
 
-def tie_parameter(parameters: FloatArray, index: int, model: TieModel) -> float:
-    """Return nu or theta from the vector of all parameters; nan if ties have no parameter."""
-    return (
-        float(np.exp(parameters[index])) if len(parameters) > index and model in ("davidson", "rao-kupper") else np.nan
-    )
+# ---------------------------------------------------------------------- likelihood
 
 
 def terms(
@@ -333,7 +376,7 @@ def terms(
         p = expit(difference)
         games = wins + losses
         value = wins * log_expit(difference) + losses * log_expit(-difference)
-        zero = np.zeros_like(p)
+        zero = np.zeros_like(value)
         return value, wins - games * p, zero, games * p * (1 - p), zero, zero
     if model == "davidson":
         logs = np.stack([difference / 2, -difference / 2, np.full_like(difference, tie)])
@@ -367,154 +410,76 @@ def terms(
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The maximum: strengths, coefficients and the tie parameter, and minus the matrix of second derivatives."""
+    """The maximum: strengths of mean 0, coefficients, the logarithm of the tie parameter, and their covariances.
+
+    The covariances are those of contrasts of the strengths: a constant may be added to all entries of strengths.
+    """
 
     parameters: FloatArray
-    hessian: FloatArray
+    covariance: FloatArray
 
 
-def split(pairs: PairCounts, parameters: FloatArray) -> tuple[FloatArray, float | None]:
-    """Return the difference of each pair and the tie parameter."""
-    n, n_covariates = pairs.n_items, pairs.covariates.shape[1]
-    difference = parameters[pairs.first] - parameters[pairs.second]
-    if n_covariates:
-        difference = difference + pairs.covariates @ parameters[n : n + n_covariates]
-    return difference, float(parameters[-1]) if len(parameters) > n + n_covariates else None
-
-
-def log_likelihood(pairs: PairCounts, parameters: FloatArray, model: TieModel) -> float:
-    """Return the log-likelihood; minus infinity outside of the domain of the tie parameter."""
-    difference, tie = split(pairs, parameters)
-    if tie is not None and model == "rao-kupper" and tie <= 0:
-        return -np.inf
-    return float(terms(pairs.wins, pairs.losses, pairs.ties, difference, tie, model)[0].sum())
-
-
-def maximize_likelihood(pairs: PairCounts, model: TieModel, prior: float = 0.0, start: FloatArray | None = None) -> Fit:
-    """Return the maximum of the likelihood, by Newton's method with step halving; the mean strength is 0."""
-    n, n_covariates = pairs.n_items, pairs.covariates.shape[1]
-    has_tie = model in ("davidson", "rao-kupper") and bool(pairs.ties.any())
+def maximize_likelihood(pairs: PairCounts, prior: float = 0.0, start: FloatArray | None = None) -> Fit:
+    """Return the maximum of the likelihood, by Newton's method with step halving."""
+    pairs, n = pairs.with_prior(prior), pairs.n_items
+    design, size = pairs.design, n + pairs.n_covariates
     if start is None:
-        start = np.zeros(n + n_covariates + has_tie)
-        start[n + n_covariates :] = 1.0
-    parameters, free = start.copy(), len(start)
-    a, b, x = pairs.first, pairs.second, pairs.covariates
-    upper = np.triu_indices(n, 1)
-
-    def penalty(values: FloatArray) -> float:
-        if not prior:
-            return 0.0
-        difference = values[:n][upper[0]] - values[:n][upper[1]]
-        return prior * float((log_expit(difference) + log_expit(-difference)).sum())
-
+        start = np.zeros(size + pairs.has_tie_parameter)
+        start[size:] = 1.0
+    parameters = start.copy()
     for _ in range(MAX_STEPS):
-        difference, tie = split(pairs, parameters)
-        _, derivative, tie_derivative, curvature, mixed, tie_curvature = terms(
-            pairs.wins, pairs.losses, pairs.ties, difference, tie, model
-        )
-        gradient, hessian = np.zeros(free), np.zeros((free, free))
-        gradient[:n] = np.bincount(a, derivative, n) - np.bincount(b, derivative, n)
-        flat = np.bincount(a * n + b, curvature, n * n).reshape(n, n)
-        flat = flat + flat.T
-        if prior:
-            p = expit(parameters[:n, None] - parameters[:n])
-            gradient[:n] += prior * (1 - 2 * p).sum(axis=1)
-            flat = flat + 2 * prior * p * (1 - p) * (1 - np.eye(n))
-        hessian[:n, :n] = np.diag(flat.sum(axis=1)) - flat
-        if n_covariates:
-            c = slice(n, n + n_covariates)
-            gradient[c] = x.T @ derivative
-            hessian[c, c] = (x.T * curvature) @ x
-            columns = [np.bincount(a, v, n) - np.bincount(b, v, n) for v in (x * curvature[:, None]).T]
-            hessian[:n, c] = np.stack(columns, axis=1)
-            hessian[c, :n] = hessian[:n, c].T
-        if has_tie:
-            gradient[-1], hessian[-1, -1] = tie_derivative.sum(), tie_curvature.sum()
-            hessian[:n, -1] = np.bincount(a, mixed, n) - np.bincount(b, mixed, n)
-            hessian[n:-1, -1] = x.T @ mixed
-            hessian[-1, :-1] = hessian[:-1, -1]
-        step = solve(hessian, gradient, n)
-        value = log_likelihood(pairs, parameters, model) + penalty(parameters)
-        while np.abs(step).max() > LAST_STEP and (
-            not log_likelihood(pairs, parameters + step, model) + penalty(parameters + step) >= value
-        ):
+        values, derivative, tie_derivative, curvature, mixed, tie_curvature = pairs.terms(parameters)
+        gradient = np.append(design.T @ derivative, tie_derivative.sum())[: len(start)]
+        hessian = np.zeros((len(start), len(start)))
+        hessian[:size, :size] = (design.T @ diags_array(curvature) @ design).toarray()
+        if pairs.has_tie_parameter:
+            hessian[:size, -1] = hessian[-1, :size] = design.T @ mixed
+            hessian[-1, -1] = tie_curvature.sum()
+        # The likelihood is constant along equal changes of all strengths, so that direction is made regular.
+        hessian[:n, :n] += max(np.trace(hessian[:n, :n]) / n**2, np.finfo(float).tiny)
+        try:
+            step = np.linalg.solve(hessian, gradient)
+        except np.linalg.LinAlgError:
+            problem = " are linearly dependent on each other or on the items"
+            raise RankingError(Argument("covariates"), problem) from None
+        value = values.sum()
+        while np.abs(step).max() > LAST_STEP and not pairs.log_likelihood(parameters + step) >= value:
             step = step / 2
         parameters = parameters + step
         if np.abs(step).max() <= LAST_STEP:
             break
     parameters[:n] -= parameters[:n].mean()
-    return Fit(parameters, hessian)
+    return Fit(parameters, np.asarray(np.linalg.inv(hessian), dtype=np.float64))
 
 
-def solve(hessian: FloatArray, gradient: FloatArray, n_items: int) -> FloatArray:
-    """Return the Newton step; the likelihood is constant along equal changes of all strengths."""
-    regular = hessian.copy()
-    regular[:n_items, :n_items] += max(np.trace(hessian[:n_items, :n_items]) / n_items**2, np.finfo(float).tiny)
-    try:
-        return np.asarray(np.linalg.solve(regular, gradient))
-    except np.linalg.LinAlgError:
-        raise RankingError(Argument("covariates"), " are linearly dependent on each other or on the items") from None
-
-
-def inverse_hessian(hessian: FloatArray, n_items: int) -> FloatArray:
-    """Return the covariance matrix of parameters with strengths of mean zero."""
-    scale = np.trace(hessian[:n_items, :n_items]) / n_items or 1.0
-    regular = hessian.copy()
-    regular[:n_items, :n_items] += scale / n_items
-    inverse = np.linalg.inv(regular)
-    inverse[:n_items, :n_items] -= 1 / (scale * n_items)
-    return np.asarray(inverse)
-
-
-def cluster_scores(
-    data: Comparisons | Data, pairs: PairCounts, fit: Fit, model: TieModel
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the gradients of the log-likelihoods of voters or judges, and the number of voters of each."""
-    n, parameters = data.n_items, fit.parameters
+def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, fit: Fit) -> tuple[FloatArray, int]:
+    """Return the sum of the outer products of the gradients of judges or voters, and their number."""
     if isinstance(data, Comparisons):
-        if data.n_judges:
-            yield from judge_scores(data, pairs.covariates, parameters, model)
-        return
-    tie = float(parameters[n]) if len(parameters) > n else None
+        if not data.n_judges:
+            return np.zeros_like(fit.covariance), 0
+        single = single_comparisons(
+            data, pairs.covariates if pairs.n_covariates else np.zeros((len(data), 0)), pairs.model
+        )
+        _, derivative, tie_derivative, *_ = single.terms(fit.parameters)
+        judges = csr_array((np.ones(len(data)), (data.judge, np.arange(len(data)))), shape=(data.n_judges, len(data)))
+        scores = judges @ hstack([diags_array(derivative) @ single.design, tie_derivative[:, None]])
+        scores = scores.tocsc()[:, : len(fit.parameters)]
+        return (scores.T @ scores).toarray(), data.n_judges
+    total, n = np.zeros_like(fit.covariance), data.n_items
+    first, second = np.triu_indices(n, 1)
+    none = np.zeros(len(first))
+    every = PairCounts(n, first, second, none, none, none, np.zeros((len(first), 0)), pairs.model)
+    difference = every.design @ fit.parameters[:n]
+    tie = float(fit.parameters[n]) if pairs.has_tie_parameter else None
     step = max(CHUNK_PAIRS // n**2, 1)
-    difference = (parameters[:n, None] - parameters[:n])[None]
     for start in range(0, len(data), step):
         rows = data[start : start + step]
-        before = (rows.before if isinstance(rows, Preferences) else relations_of_ranks(rows.ranks)).astype(np.float64)
-        tied = np.zeros_like(before)
-        if isinstance(rows, Rankings):
-            tied += (rows.ranks[:, :, None] == rows.ranks[:, None, :]) & (rows.ranks != FREE)[:, :, None]
-            tied *= 1 - np.eye(n)
-        counts = adapt(before, before.transpose(0, 2, 1), tied, model)
-        _, derivative, tie_derivative, *_ = terms(*counts, difference, tie, model)
-        score = derivative.sum(axis=2)
-        if tie is not None:
-            score = np.column_stack([score, tie_derivative.sum(axis=(1, 2)) / 2])  # each pair occurs twice
-        yield score, rows.counts.astype(np.float64)
-
-
-def judge_scores(
-    data: Comparisons, covariates: FloatArray, parameters: FloatArray, model: TieModel
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the gradients of the log-likelihoods of judges, and 1 for each."""
-    from scipy.sparse import csr_array
-
-    n, n_covariates = data.n_items, covariates.shape[1]
-    single = PairCounts(n, data.first, data.second, *outcomes(data, model), covariates[: len(data)])
-    if n_covariates == 0:
-        single = replace(single, covariates=np.zeros((len(data), 0)))
-    difference, tie = split(single, parameters)
-    _, derivative, tie_derivative, *_ = terms(single.wins, single.losses, single.ties, difference, tie, model)
-    columns = [(data.first, derivative), (data.second, -derivative)]
-    columns += [(np.full(len(data), n + k), derivative * covariates[:, k]) for k in range(n_covariates)]
-    columns += [(np.full(len(data), n + n_covariates), tie_derivative)] if tie is not None else []
-    index, values = (np.concatenate(parts) for parts in zip(*columns, strict=True))
-    rows = np.tile(data.judge, len(columns))
-    table = csr_array((values, (rows, index)), shape=(data.n_judges, len(parameters)))
-    step = max(CHUNK_PAIRS // len(parameters), 1)
-    for start in range(0, data.n_judges, step):
-        chunk = table[start : start + step].toarray()
-        yield chunk, np.ones(len(chunk))
+        won, tied = wins_and_ties(rows)
+        counts = adapt(won[:, first, second], won[:, second, first], tied[:, first, second], pairs.model)
+        _, derivative, tie_derivative, *_ = terms(*counts, difference, tie, pairs.model)
+        scores = np.column_stack([derivative @ every.design, tie_derivative.sum(axis=1)])[:, : len(fit.parameters)]
+        total += (scores.T * rows.counts) @ scores
+    return total, data.n_voters
 
 
 # ---------------------------------------------------------------------- one ranking per group
@@ -547,7 +512,7 @@ def rank_groups(data: Comparisons, by: Any, min_comparisons: int | None, prior: 
         component = connected_components(compared, directed=False)[1]
         inside = np.flatnonzero(component == np.bincount(component).argmax())
         wins = (wins + prior * compared)[np.ix_(inside, inside)]
-        fit = maximize_likelihood(PairCounts.of_matrices(wins, np.zeros_like(wins), "half"), "half")
+        fit = maximize_likelihood(PairCounts.of_matrices(wins, np.zeros_like(wins), "half"))
         ranks[row, inside] = ranks_by_score(-fit.parameters, ROUNDING)
     labels = {"group": np.array([names[number] for number in chosen])}
     return Rankings._trusted(ranks, data.items, labels=labels)

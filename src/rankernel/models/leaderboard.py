@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import stats
+from scipy.sparse import csr_array, diags_array
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
@@ -15,12 +15,19 @@ from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import check_choice, check_integer, check_labels, check_number, printable
 from rankernel._utils.notebook import html_card
+from rankernel._utils.resources import check_bytes
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_data, group_codes
 from rankernel.errors import Argument, ArgumentValueError, RankingError, require
-from rankernel.models.bradley_terry import LAST_STEP, PairCounts, check_connected, maximize_likelihood
-from rankernel.preferences import Preferences, relations_of_ranks
+from rankernel.models.bradley_terry import (
+    LAST_STEP,
+    PairCounts,
+    check_connected,
+    maximize_likelihood,
+    wins_and_ties,
+)
+from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings, is_frame
 
 Score = Literal["bradley_terry", "borda", "copeland", "mean_rank"]
@@ -28,6 +35,7 @@ Resample = Literal["auto", "judges", "comparisons"]
 
 CHUNK_NUMBERS = 2**22
 MAX_STEPS = 20  # of Newton's method without step halving
+FEW_UNITS = 20  # below, pairs are corrected by Bonferroni, as benchmarks.leaderboard shows to be necessary
 SMALLER_IS_BETTER = ("mean_rank",)
 
 
@@ -144,8 +152,9 @@ def leaderboard(
     Resamples weight each voter, judge or comparison by an independent exponential variable (Bayesian bootstrap). Item i
     is separated from item j if :math:`|s_i - s_j|` exceeds c standard errors, where c is the quantile of the largest
     deviation over all pairs of items, with the quantile of the t distribution in place of the normal one, and pairs
-    that are already separated are left out of the maximum (step-down). The rank of an item is then at least one more
-    than the number of items above it; these intervals hold for all items simultaneously.
+    that are already separated are left out of the maximum (step-down). With fewer than 20 voters or judges, c is at
+    least the quantile by Bonferroni's inequality. The rank of an item is then at least one more than the number of
+    items above it; these intervals hold for all items simultaneously.
 
     Parameters
     ----------
@@ -225,55 +234,47 @@ class Resamples:
     unit: str
 
 
-def gamma_weights(counts: FloatArray, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return the sums of as many exponential variables as the counts, shape (n_resamples, n_units)."""
-    if (counts == 1).all():
-        return rng.standard_exponential((n_resamples, len(counts)))
-    return rng.standard_gamma(counts, (n_resamples, len(counts)))
-
-
 def resample_rankings(data: Data, score: str, n_resamples: int, rng: np.random.Generator) -> Resamples:
     """Return the scores of rankings with resampled voters."""
-    rows = data.unique()
-    n, n_voters, unit = data.n_items, data.n_voters, "voters"
-    if score in ("bradley_terry", "copeland"):
-        totals = np.zeros((n_resamples + 1, n, n))
-        for part, weights in weighted_chunks(rows, n * n, n_resamples, rng):
-            won = part.before if isinstance(part, Preferences) else relations_of_ranks(part.ranks)
-            won = won.astype(np.float64)
-            if isinstance(part, Rankings):
-                won += ((part.ranks[:, :, None] == part.ranks[:, None, :]) & (part.ranks != FREE)[:, :, None]) / 2
-            totals += np.tensordot(weights, won, axes=1)
-        totals *= 1 - np.eye(n)
-        scores = pairwise_scores(totals, score, data.items)
-        return Resamples(scores[0], scores[1:], n_voters, unit)
-    if isinstance(rows, Preferences) and score == "mean_rank":
+    rows, n = data.unique(), data.n_items
+    if isinstance(data, Preferences) and score == "mean_rank":
         raise ArgumentValueError("score", score, "'borda' for preferences, which have no ranks")
-    sums, totals = np.zeros((n_resamples + 1, n)), np.zeros((n_resamples + 1, n))
-    for part, weights in weighted_chunks(rows, n, n_resamples, rng):
-        points, present = unit_scores(part, score)
-        sums += weights @ np.where(present, points, 0.0)
-        totals += weights @ present
-    if (totals[0] == 0).any():
-        name = printable(data.items[int(np.argmin(totals[0]))])
-        raise RankingError(f"item {name!r} is ranked by no voter; remove it, or give ", Argument("score", "borda"))
-    scores = sums / totals
-    return Resamples(scores[0], scores[1:], n_voters, unit)
-
-
-def weighted_chunks(
-    rows: Data, n_numbers: int, n_resamples: int, rng: np.random.Generator
-) -> Iterator[tuple[Any, FloatArray]]:
-    """Yield parts of the rows, with the counts and the weights of all resamples, shape (1 + n_resamples, n_rows)."""
+    pairwise = score in ("bradley_terry", "copeland")
+    n_numbers = n * n if pairwise else 2 * n
     step = max(CHUNK_NUMBERS // max(n_numbers, n_resamples), 1)
+    check_bytes(8 * (n_resamples + 1) * n_numbers, f"{n_resamples:,} resamples of {n:,} items")
+    totals = np.zeros((n_resamples + 1, n_numbers))
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
-        counts = part.counts.astype(np.float64)
-        yield part, np.concatenate([counts[None], gamma_weights(counts, n_resamples, rng)])
+        table: FloatArray = half_wins(part) if pairwise else np.hstack(unit_scores(part, score))
+        totals += bootstrap_weights(part.counts, n_resamples, rng) @ table.reshape(len(part), -1)
+    if pairwise:
+        scores = pairwise_scores(totals.reshape(-1, n, n), score, data.items)
+    else:
+        sums, numbers = totals[:, :n], totals[:, n:]
+        if (numbers[0] == 0).any():
+            name = printable(data.items[int(np.argmin(numbers[0]))])
+            raise RankingError(f"item {name!r} is ranked by no voter; remove it, or give ", Argument("score", "borda"))
+        scores = sums / numbers
+    return Resamples(scores[0], scores[1:], data.n_voters, "voters")
+
+
+def bootstrap_weights(counts: Any, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Return the counts, and as further rows sums of as many exponential variables as the counts."""
+    result = np.empty((n_resamples + 1, len(counts)))
+    result[0] = counts
+    rng.standard_gamma(result[0], out=result[1:])
+    return result
+
+
+def half_wins(rows: Data) -> FloatArray:
+    """Return the wins of item x over item y in each row, where a tie is half a win: shape (n_rows, n, n)."""
+    won, tied = wins_and_ties(rows)
+    return won + tied / 2
 
 
 def unit_scores(rows: Data, score: str) -> tuple[FloatArray, Mask]:
-    """Return the scores of items in each row, and whether each is present."""
+    """Return the scores of items in each row, 0 for those that are not present, and whether each is present."""
     if score == "borda":
         from rankernel.gram.exact.features import mean_statistics
         from rankernel.gram.rows import as_rows
@@ -293,30 +294,22 @@ def resample_comparisons(
         raise ArgumentValueError("score", score, "'bradley_terry', 'borda' or 'copeland' for comparisons")
     if resample == "judges" and not data.judges:
         raise ArgumentValueError("resample", resample, "'comparisons': the judges are unknown")
-    by_judge = bool(data.judges) and resample != "comparisons"
-    n = data.n_items
-    reverse, half = data.outcome < 0, data.tied / 2
-    forward = (data.first * n + data.second, data.weights * np.where(data.tied, half, ~reverse))
-    backward = (data.second * n + data.first, data.weights * np.where(data.tied, half, reverse))
-    if by_judge:
-        from scipy.sparse import csr_array
-
-        rows = np.concatenate([data.judge, data.judge])
-        cells, won = (np.concatenate(parts) for parts in zip(forward, backward, strict=True))
-        table = csr_array((won, (rows, cells)), shape=(data.n_judges, n * n))
-        active = np.flatnonzero(np.bincount(data.judge, minlength=data.n_judges))
-        weights = np.concatenate([np.ones((1, len(active))), gamma_weights(np.ones(len(active)), n_resamples, rng)])
-        totals = np.asarray((table[active].T @ weights.T).T).reshape(-1, n, n)
-        n_units, unit = len(active), "judges"
-    else:
-        wins, ties = data.wins, np.triu(data.ties)
-        draws_won, draws_tied = (
-            gamma_weights(counts.ravel(), n_resamples, rng).reshape(-1, n, n) for counts in (wins, ties)
-        )
-        ties_all = np.concatenate([ties[None], draws_tied])
-        totals = np.concatenate([wins[None], draws_won]) + (ties_all + ties_all.transpose(0, 2, 1)) / 2
-        n_units, unit = len(data), "comparisons"
+    n, by_judge = data.n_items, bool(data.judges) and resample != "comparisons"
+    check_bytes(8 * (n_resamples + 1) * n * n, f"{n_resamples:,} resamples of {n:,} items")
+    low, high = np.minimum(data.first, data.second), np.maximum(data.first, data.second)
+    outcome = np.where(data.first < data.second, data.outcome, -data.outcome).astype(np.int64)
+    # Comparisons of one judge are one unit; equal comparisons without judges are units that are counted.
+    units = np.unique(data.judge if by_judge else (low * n + high) * 3 + outcome, return_inverse=True)[1].ravel()
+    cells = np.concatenate([low * n + high, high * n + low])
+    wins = np.concatenate([data.weights * (1 + outcome) / 2, data.weights * (1 - outcome) / 2])
+    table = csr_array((wins, (np.tile(units, 2), cells)), shape=(units.max() + 1, n * n))
+    counts = np.ones(table.shape[0])
+    if not by_judge:
+        counts = np.bincount(units, data.weights)
+        table = diags_array(1 / counts) @ table
+    totals = np.asarray((table.T @ bootstrap_weights(counts, n_resamples, rng).T).T).reshape(-1, n, n)
     scores = pairwise_scores(totals, score, data.items)
+    n_units, unit = (len(counts), "judges") if by_judge else (len(data), "comparisons")
     return Resamples(scores[0], scores[1:], n_units, unit)
 
 
@@ -330,17 +323,16 @@ def pairwise_scores(wins: FloatArray, score: str, items: tuple[str, ...]) -> Flo
         compared = games[0] > 0
         rates = np.divide(wins, games, out=np.zeros_like(wins), where=compared[None])
         return np.asarray(rates.sum(axis=2) / np.maximum(compared.sum(axis=1), 1))
-    none = np.zeros_like(wins[0])
-    counts = PairCounts.of_matrices(wins[0], none, "half")
+    counts = PairCounts.of_matrices(wins[0], np.zeros_like(wins[0]), "half")
     check_connected(counts, 0.0, items)
-    start = maximize_likelihood(counts, "half").parameters
+    start = maximize_likelihood(counts).parameters
     result = np.tile(start, (len(wins), 1))
-    step = max(CHUNK_NUMBERS // none.size, 1)
+    step = max(CHUNK_NUMBERS // wins[0].size, 1)
     for first in range(1, len(wins), step):
         part = slice(first, first + step)
         for row in first + newton_steps(wins[part], games[part], result[part]):
-            counts = PairCounts.of_matrices(wins[row], none, "half")
-            result[row] = maximize_likelihood(counts, "half", start=start).parameters
+            counts = PairCounts.of_matrices(wins[row], np.zeros_like(wins[row]), "half")
+            result[row] = maximize_likelihood(counts, start=start).parameters
     return result
 
 
@@ -376,7 +368,7 @@ def rank_items(items: tuple[str, ...], sample: Resamples, score: str, confidence
     above = separated(better, sign * sample.resampled, sample.n_units, confidence_level)
     n = len(items)
     low, high = 1 + above.sum(axis=0), n - above.sum(axis=1)
-    scale, quantile = small_sample(sample.n_units, float(stats.norm.isf((1 - confidence_level) / 2)))
+    scale, quantile = small_sample(sample.n_units, (1 - confidence_level) / 2)
     errors = sample.resampled.std(axis=0) * scale
     intervals = np.stack([sample.scores - quantile * errors, sample.scores + quantile * errors], axis=1)
     ranks = 1 + (better[:, None] > better + 1e-12 * (1 + np.abs(better))).sum(axis=0)
@@ -397,47 +389,52 @@ def rank_items(items: tuple[str, ...], sample: Resamples, score: str, confidence
     )
 
 
-def small_sample(n_units: int, quantile: float) -> tuple[float, float]:
-    """Return the factor of standard errors and the quantile of the t distribution in place of a normal quantile."""
+def small_sample(n_units: int, probability: float) -> tuple[float, float]:
+    """Return the factor of standard errors, and the t quantile that is exceeded with this probability."""
     freedom = max(n_units - 1, 1)
-    t = float(stats.t.isf(stats.norm.sf(quantile), freedom)) if quantile < 30 else quantile
-    return float(np.sqrt((n_units + 1) / freedom)), t
+    return float(np.sqrt((n_units + 1) / freedom)), float(stats.t.isf(probability, freedom))
 
 
 def separated(scores: FloatArray, resampled: FloatArray, n_units: int, confidence_level: float) -> Mask:
-    """Return whether item i is above item j, for all pairs simultaneously, by the step-down of Romano and Wolf."""
-    n = len(scores)
+    """Return whether item i is above item j, for all pairs simultaneously, by the step-down of Romano and Wolf.
+
+    A difference that is the same in all resamples is that of all units; it is judged by the sign test.
+    """
+    n, alpha = len(scores), 1 - confidence_level
     covariance = np.atleast_2d(np.cov(resampled, rowvar=False, bias=True))
     variances = np.diag(covariance)
     errors = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0.0))
-    inverse = np.divide(1.0, errors, out=np.zeros((n, n)), where=errors > 1e-12 * (1 + np.abs(scores).max()))
-    difference = scores[:, None] - scores
-    deviations = np.ascontiguousarray(resampled - scores)
-    above = np.zeros((n, n), dtype=bool)
-    while True:
-        is_open = np.triu(~(above | above.T), 1) & (inverse > 0)
-        if not is_open.any():
-            break
-        largest = largest_deviations(deviations, np.where(is_open, inverse, 0.0))
-        scale, quantile = small_sample(n_units, float(np.quantile(largest, confidence_level, method="higher")))
-        new = (difference * inverse > quantile * scale) & ~above
+    first, second = np.triu_indices(n, 1)
+    is_open = errors[first, second] > 1e-12 * (1 + np.abs(scores).max())
+    if 0.5 ** (n_units - 1) > alpha / max(len(first), 1):
+        first, second, is_open = first[is_open], second[is_open], is_open[is_open]
+    inverse = np.divide(1.0, errors[first, second], out=np.zeros(len(first)), where=is_open)
+    difference = np.abs(scores[first] - scores[second]) * inverse
+    deviations = np.ascontiguousarray((resampled - scores).T)
+    while is_open.any():
+        largest = largest_deviations(deviations, first[is_open], second[is_open], inverse[is_open])
+        exceeded = float(stats.norm.sf(np.quantile(largest, confidence_level, method="higher")))
+        if n_units < FEW_UNITS:
+            exceeded = min(exceeded, alpha / 2 / is_open.sum())
+        scale, quantile = small_sample(n_units, exceeded)
+        new = is_open & (difference > quantile * scale)
         if not new.any():
             break
-        above |= new
-    # Without variation over the resamples a difference is certain.
-    return above | ((inverse == 0) & (difference > 1e-9 * (1 + np.abs(scores).max())))
+        is_open &= ~new
+    above = np.zeros((n, n), dtype=bool)
+    above[first, second] = above[second, first] = ~is_open
+    return above & (scores[:, None] - scores > 1e-9 * (1 + np.abs(scores).max()))
 
 
 @compiled
-def largest_deviations(deviations: FloatArray, inverse_errors: FloatArray) -> FloatArray:
-    """Return for each resample the largest ``|d_i - d_j| * inverse_errors[i, j]`` over i < j."""
-    n_resamples, n = deviations.shape
-    result = np.zeros(n_resamples)
-    for r in range(n_resamples):
-        largest = 0.0
-        for i in range(n - 1):
-            for j in range(i + 1, n):
-                deviation = abs(deviations[r, i] - deviations[r, j]) * inverse_errors[i, j]
-                largest = max(largest, deviation)
-        result[r] = largest
+def largest_deviations(
+    deviations: FloatArray, first: IntArray, second: IntArray, inverse_errors: FloatArray
+) -> FloatArray:
+    """Return for each resample the largest ``|d_i - d_j|`` over its standard error, from ``deviations[item]``."""
+    result = np.zeros(deviations.shape[1])
+    for pair in range(len(first)):
+        one, other, factor = deviations[first[pair]], deviations[second[pair]], inverse_errors[pair]
+        for r in range(len(result)):
+            deviation = abs(one[r] - other[r]) * factor
+            result[r] = deviation if deviation > result[r] else result[r]
     return result

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import gammaln
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils import FloatArray, FullRanks, Indices, Mask, RankArray
@@ -16,6 +19,7 @@ from rankernel._utils.checks import check_instance, check_integer, check_number
 from rankernel._utils.combinatorics import (
     inversion_probabilities,
     log_q_factorial,
+    log_q_factorials,
     log_q_factorials_derivative,
     mean_inversions,
 )
@@ -32,7 +36,7 @@ from rankernel.completions.linear_extensions import (
     series_parts,
     step_probabilities,
 )
-from rankernel.data import Data, as_data, as_nonempty_data, pairwise_wins
+from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.datasets.simulate import mallows
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.models.kemeny_search import kemeny_order
@@ -43,6 +47,8 @@ from rankernel.rankings import FREE, Rankings, as_full_ranking
 # For theta = 30 a draw differs from the center with probability 1e-13 per item.
 MAX_THETA = 30.0
 FEW_DOWN_SETS = 200_000
+MAX_CENTERS = 16  # for which the costs of linear extensions are cached
+CHUNK_NUMBERS = 2**22
 MAX_EXACT_ITEMS = 16  # items of a majority cycle for which the center is optimal; others use local search
 
 
@@ -131,15 +137,19 @@ class MallowsModel(CompletionModel):
         """
         check_integer("max_down_sets", max_down_sets, 0)
         data = as_nonempty_data(X).unique()
+        rows, counts = MallowsRows(data, max_down_sets), data.counts.astype(np.float64)
         if center is None:
-            ranks = mallows_center(data)
+            ranks, _ = rows.best_center(counts)
         else:
             ranks = as_full_ranking(center).ranks[0]
             check_same_number(data.n_items, len(ranks))
-        likelihood = Likelihood(data, ranks, max_down_sets)
-        theta = fit_theta(likelihood)
-        value = np.nan if likelihood.extensions is None else likelihood.value(theta)
-        covariance = partial(np.full, (1, 1), likelihood.variance(theta))
+        theta = rows.best_theta(counts, ranks)
+        value = np.nan if rows.by_pairs else float(counts @ rows.log_prob(ranks, theta))
+        variance, step = np.nan, min(1e-4, theta / 2)
+        if not rows.by_pairs and 0 < theta < MAX_THETA:
+            derivative = rows.derivative(counts, ranks)
+            variance = 2 * step / (derivative(theta - step) - derivative(theta + step))
+        covariance = partial(np.full, (1, 1), variance)
         summary = ModelFit(data.items, value, 2, data.n_voters, covariance)
         return cls(tuple(ranks.tolist()), theta, summary=summary)
 
@@ -167,29 +177,8 @@ class MallowsModel(CompletionModel):
         array([0.381, 0.571])
         """
         data = as_data(X)
-        n_items = len(self.center)
-        check_same_number(data.n_items, n_items)
-        sums = np.empty(len(data))
-        simple = np.zeros(len(data), dtype=bool)
-        if isinstance(data, Rankings):
-            simple = np.asarray((data.ranks != FREE).all(axis=1))
-            sums[simple] = self._log_sums_of_buckets(data.ranks[simple])
-        others = np.flatnonzero(~simple)
-        for row, before in zip(others, relations(data[others]), strict=True):
-            sums[row] = MallowsExtensions(before, self.center).log_sum(self.theta)
-        return np.asarray(sums - log_q_factorial(n_items, self.theta))
-
-    def _log_sums_of_buckets(self, ranks: RankArray) -> FloatArray:
-        """Return the logarithm of the sum of ``exp(-theta d)`` over the completions of rankings without free items."""
-        n = len(self.center)
-        in_order = ranks[:, np.argsort(self.center)]  # items in the order of the center: a descent is discordant
-        discordant = np.zeros(len(ranks))
-        for position in range(n - 1):
-            discordant += (in_order[:, position, None] > in_order[:, position + 1 :]).sum(axis=1)
-        cells = (np.arange(len(ranks))[:, None] * n + ranks).ravel()
-        sizes = np.bincount(cells, minlength=len(ranks) * n).reshape(len(ranks), n)
-        logs = np.array([log_q_factorial(size, self.theta) for size in range(n + 1)])
-        return np.asarray(logs[sizes].sum(axis=1) - self.theta * discordant)
+        check_same_number(data.n_items, len(self.center))
+        return MallowsRows(data).log_prob(np.array(self.center), self.theta)
 
     # ------------------------------------------------------------------ draws given a ranking
 
@@ -237,12 +226,6 @@ def n_down_sets(ranks: NDArray[np.integer[Any]]) -> int:
     return int(2 ** (len(ranks) - len(listed)) * (1 + sum(2**size - 1 for size in sizes)))
 
 
-def relations(data: Data) -> Iterator[Mask]:
-    """Yield the closed relation of each row."""
-    for row in data:
-        yield row.before[0] if isinstance(row, Preferences) else relations_of_ranks(row.ranks)[0]
-
-
 # ---------------------------------------------------------------------- linear extensions
 
 
@@ -264,27 +247,38 @@ class MallowsExtensions:
 
     def __init__(self, before: ArrayLike, center: ArrayLike, limit: int = MAX_DOWN_SETS) -> None:
         relation = check_relation(before)
-        ranks = np.asarray(center)
-        if not np.array_equal(np.sort(ranks), np.arange(len(relation))):
-            raise RankingError(f"center={ranks.tolist()} is not a permutation of 0 to {len(relation) - 1}")
         self.n_items = len(relation)
+        #: The items of each part, and its lattice (None for an antichain).
+        self.lattices: list[tuple[Indices, DownSets | None]] = []
+        for items in series_parts(relation):
+            inside = relation[np.ix_(items, items)]
+            self.lattices.append((items, DownSets.required(inside, limit) if inside.any() else None))
+        self._set_center(np.asarray(center))
+
+    def _set_center(self, ranks: NDArray[Any]) -> None:
+        if not np.array_equal(np.sort(ranks), np.arange(self.n_items)):
+            raise RankingError(f"center={ranks.tolist()} is not a permutation of 0 to {self.n_items - 1}")
         #: The items of each part, the order of the center, and the lattice with its costs (None for an antichain).
-        self.parts: list[tuple[Indices, Indices, tuple[DownSets, Costs] | None]] = []
-        part_of = np.empty(self.n_items, dtype=np.intp)
-        for number, items in enumerate(series_parts(relation)):
-            part_of[items] = number
-            inside, lattice = relation[np.ix_(items, items)], None
-            if inside.any():
-                down_sets = DownSets.required(inside, limit)
-                lattice = down_sets, down_sets.discordance_costs(ranks[items])
-            self.parts.append((items, np.argsort(ranks[items]), lattice))
+        self.parts: list[tuple[Indices, Indices, tuple[DownSets, Costs] | None]] = [
+            (items, np.argsort(ranks[items]), None if sets is None else (sets, sets.discordance_costs(ranks[items])))
+            for items, sets in self.lattices
+        ]
+        order = np.concatenate([items for items, _ in self.lattices])
+        part = np.repeat(np.arange(len(self.lattices)), [len(items) for items, _ in self.lattices])
+        discordant = (part[:, None] < part) & (ranks[order][:, None] > ranks[order])
         #: Number of discordant pairs of items in different parts, the same for all linear extensions.
-        self.fixed_distance = int(np.sum((part_of[:, None] < part_of) & (ranks[:, None] > ranks)))
+        self.fixed_distance = int(np.sum(discordant))
+
+    def at(self, center: NDArray[Any]) -> MallowsExtensions:
+        """Return the model of the same partial order with another center."""
+        new = copy(self)
+        new._set_center(center)
+        return new
 
     @property
     def n_down_sets(self) -> int:
         """Total number of down-sets of the lattices."""
-        return sum(len(lattice[0].sets) for *_, lattice in self.parts if lattice is not None)
+        return sum(len(sets.sets) for _, sets in self.lattices if sets is not None)
 
     def log_sum(self, theta: float) -> float:
         """Return the logarithm of the sum of ``exp(-theta d)`` over all linear extensions."""
@@ -356,105 +350,129 @@ def insert_items(before: Mask, order: Indices, theta: float, uniforms: FloatArra
 # ---------------------------------------------------------------------- maximum likelihood
 
 
-def mallows_center(data: Data) -> RankArray:
-    """Return a full ranking with the fewest discordant pairs, as positions of the items.
+class MallowsRows:
+    """Log-probabilities of rows as functions of the center and theta, and maximum likelihood with weights of the rows.
 
-    A pair is discordant if a voter orders it strictly and the center orders it the other way. Exact unless a majority
-    cycle has more than 16 items, which are ordered by local search.
-
-    Examples
-    --------
-    Most voters have item 0 before items 1 and 2, and four of seven have 2 before 1:
-
-    >>> mallows_center(Rankings([[0, 1, 2], [1, 2, 0], [0, 2, 1]], counts=[3, 2, 2]))
-    array([0, 2, 1], dtype=int32)
-    """
-    shares = pairwise_wins(data) / data.n_voters
-    result = kemeny_order(shares, MAX_EXACT_ITEMS, 1, np.random.default_rng(0))
-    ranks = np.empty(data.n_items, dtype=np.int32)
-    ranks[result.order] = np.arange(data.n_items)
-    return ranks
-
-
-class Likelihood:
-    """The log-likelihood of theta, from the distinct rows and the center.
-
-    Incomplete rows have an exact likelihood if they have at most ``max_down_sets`` down-sets in total.
+    Rows without free items have closed forms in their discordant pairs and bucket sizes. Other rows, and partial
+    orders, are sums over their lattices of down-sets, if these have at most ``max_down_sets`` in total. Otherwise, if a
+    limit is given, they only enter the estimating equation of theta by the pairs that they state (``by_pairs``); if
+    ``listed_only``, the listed items alone follow a Mallows model.
     """
 
-    def __init__(self, data: Data, center: RankArray, max_down_sets: int) -> None:
-        self.n_items = data.n_items
-        #: Number of complete rows with all n items, minus the number of their buckets of each size.
-        self.sizes = np.zeros(data.n_items + 1)
-        complete = np.zeros(len(data), dtype=bool)
+    def __init__(self, data: Data, max_down_sets: int | None = None, *, listed_only: bool = False) -> None:
+        self.data, self.n_items = data, data.n_items
+        #: Number of buckets of each size, 0 in incomplete rows; and the number of items of the model of each row.
+        self.sizes, self.n_ranked = np.zeros((len(data), data.n_items + 1)), np.full(len(data), data.n_items)
+        self.is_incomplete = np.ones(len(data), dtype=bool)
         if isinstance(data, Rankings):
-            complete = np.asarray((data.ranks != FREE).all(axis=1))
-            ranks, counts = data.ranks[complete], data.counts[complete]
-            self.sizes[-1] = counts.sum()
-            for bucket in range(int(ranks.max(initial=-1)) + 1):
-                np.subtract.at(self.sizes, (ranks == bucket).sum(axis=1), counts)
-            self.sizes[0] = 0.0
-        #: Number of discordant pairs in complete rows.
-        self.distance = discordances(data[complete], center)
-        incomplete = data[np.flatnonzero(~complete)]
-        #: The count and the linear extensions of each incomplete row; None if they have too many down-sets.
-        self.extensions: list[tuple[int, MallowsExtensions]] | None = []
+            for bucket in range(int(data.ranks.max(initial=-1)) + 1):
+                np.add.at(self.sizes, (np.arange(len(data)), (data.ranks == bucket).sum(axis=1)), 1.0)
+            self.is_incomplete = (data.ranks == FREE).any(axis=1) & (not listed_only)
+            if listed_only:
+                self.n_ranked = (data.ranks != FREE).sum(axis=1)
+        self.sizes[:, 0] = 0.0
+        self.sizes[self.is_incomplete] = 0.0
+        self.by_pairs, start, left = False, np.arange(self.n_items), max_down_sets
+        self._at: dict[bytes, list[MallowsExtensions]] = {start.tobytes(): []}
         try:
-            for before, count in zip(relations(incomplete), incomplete.counts.tolist(), strict=True):
-                extensions = MallowsExtensions(before, center, max_down_sets)
-                max_down_sets -= extensions.n_down_sets
-                self.extensions.append((count, extensions))
+            for row in data[np.flatnonzero(self.is_incomplete)]:
+                before = row.before[0] if isinstance(row, Preferences) else relations_of_ranks(row.ranks)[0]
+                extensions = MallowsExtensions(before, start, MAX_DOWN_SETS if left is None else left)
+                left = None if left is None else left - extensions.n_down_sets
+                self._at[start.tobytes()].append(extensions)
         except ExactnessError:
-            self.extensions = None
-        #: Number of stated pairs in incomplete rows by their distance in the center, and how many are discordant.
-        self.gaps, self.discordant = np.zeros(1), 0
-        if self.extensions is None:
-            gaps = np.abs(np.subtract.outer(center, center)).ravel()
-            self.gaps = np.bincount(gaps, pairwise_wins(incomplete).ravel(), self.n_items).astype(np.float64)
-            self.discordant = discordances(incomplete, center)
+            if max_down_sets is None:
+                raise
+            self.by_pairs = True
 
-    def value(self, theta: float) -> float:
-        """Return the log-likelihood of the rows with an exact likelihood."""
-        total = -theta * self.distance
-        for size in np.flatnonzero(self.sizes).tolist():
-            total -= float(self.sizes[size]) * log_q_factorial(size, theta)
-        for count, extensions in self.extensions or []:
-            total += count * (extensions.log_sum(theta) - log_q_factorial(self.n_items, theta))
-        return total
+    def _extensions(self, center: NDArray[Any]) -> list[MallowsExtensions]:
+        """Return the linear extensions of the incomplete rows, with the costs of a center."""
+        key = np.asarray(center, dtype=np.intp).tobytes()
+        if key not in self._at:
+            if len(self._at) > MAX_CENTERS:
+                self._at.pop(next(iter(self._at)))
+            self._at[key] = [extensions.at(center) for extensions in next(iter(self._at.values()))]
+        return self._at[key]
 
-    def derivative(self, theta: float) -> float:
-        """Return the derivative in theta: the mean number of discordant pairs minus that given the data."""
-        total = -float(self.sizes @ log_q_factorials_derivative(self.n_items, theta)) - self.distance
-        for count, extensions in self.extensions or []:
-            total += count * (mean_inversions(self.n_items, theta) - extensions.mean_distance(theta))
-        return total + float(self.gaps @ inversion_probabilities(len(self.gaps) - 1, theta)) - self.discordant
+    def _relations(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield which pairs the rows state, as numbers of shape (n_rows, n_items, n_items), in chunks of rows."""
+        step = max(CHUNK_NUMBERS // self.n_items**2, 1)
+        for start in range(0, len(self.data), step):
+            part = self.data[start : start + step]
+            before = part.before if isinstance(part, Preferences) else relations_of_ranks(part.ranks)
+            yield slice(start, start + step), before.astype(np.float64)
 
-    def variance(self, theta: float) -> float:
-        """Return the inverse of the observed information, nan at a bound of theta or for the estimating equation."""
-        if self.extensions is None or not 0 < theta < MAX_THETA:
-            return np.nan
-        step = min(1e-4, theta / 2)
-        return 2 * step / (self.derivative(theta - step) - self.derivative(theta + step))
+    def discordant(self, centers: NDArray[Any]) -> FloatArray:
+        """Return the number of stated pairs that each center orders the other way, shape (n_rows, n_centers)."""
+        reverse = (centers[:, :, None] > centers[:, None, :]).astype(np.float64)
+        parts = [np.tensordot(before, reverse, axes=([1, 2], [1, 2])) for _, before in self._relations()]
+        return np.concatenate(parts) if parts else np.empty((0, len(centers)))
 
+    def wins(self, weights: FloatArray) -> FloatArray:
+        """Return the total weight of the rows that have item x before item y."""
+        parts = [np.tensordot(weights[rows], before, axes=1) for rows, before in self._relations()]
+        return np.asarray(sum(parts, np.zeros((self.n_items, self.n_items))))
 
-def discordances(data: Data, center: RankArray) -> int:
-    """Return the number of stated pairs of all voters that the center orders the other way."""
-    return int(np.sum(pairwise_wins(data)[center[:, None] > center]))
+    def log_prob(self, center: NDArray[Any], theta: float) -> FloatArray:
+        """Return the log-probability of each row."""
+        table = log_q_factorials(self.n_items, theta) + gammaln(np.arange(self.n_items + 1) + 1)
+        logs = self.sizes @ table - theta * self.discordant(center[None])[:, 0]
+        logs[self.is_incomplete] = [each.log_sum(theta) for each in self._extensions(center)]
+        return np.asarray(logs - table[self.n_ranked])
 
+    def mean_distances(self, center: NDArray[Any], theta: float) -> FloatArray:
+        """Return the mean distance to the center over the completions of each row, weighted by exp(-theta d)."""
+        means = self.discordant(center[None])[:, 0] - self.sizes @ log_q_factorials_derivative(self.n_items, theta)
+        means[self.is_incomplete] = [each.mean_distance(theta) for each in self._extensions(center)]
+        return means
 
-def fit_theta(likelihood: Likelihood) -> float:
-    """Return the theta of maximum likelihood, among all local maxima from 0 to 30."""
-    from scipy.optimize import brentq
+    def best_center(
+        self, weights: FloatArray, n_starts: int = 1, rng: np.random.Generator | None = None
+    ) -> tuple[RankArray, bool]:
+        """Return a full ranking with the fewest discordant pairs, and whether it is proven to be the best.
 
-    # The likelihood is concave without incomplete rows; with them it may have several maxima.
-    between = np.geomspace(1e-3, MAX_THETA, 30)[: -1 if likelihood.extensions else 0]
-    grid = np.array([0.0, *between, MAX_THETA])
-    derivatives = [likelihood.derivative(theta) for theta in grid]
-    maxima = [0.0] if derivatives[0] <= 0 else []
-    maxima += [
-        brentq(likelihood.derivative, low, high, xtol=1e-13, rtol=1e-14)
-        for low, high, rises, falls in zip(grid, grid[1:], derivatives, derivatives[1:], strict=False)
-        if rises > 0 >= falls
-    ]
-    maxima += [MAX_THETA] if derivatives[-1] > 0 else []
-    return max(maxima, key=likelihood.value)
+        A pair is discordant if a row orders it strictly and the center orders it the other way. Exact unless a majority
+        cycle has more than 16 items, which are ordered by local search.
+        """
+        shares = self.wins(weights) / max(float(weights.sum()), np.finfo(float).tiny)
+        result = kemeny_order(shares, MAX_EXACT_ITEMS, n_starts, rng or np.random.default_rng(0))
+        return np.argsort(result.order).astype(np.int32), bool(result.exact)
+
+    def derivative(self, weights: FloatArray, center: NDArray[Any]) -> Callable[[float], float]:
+        """Return the derivative of the weighted log-likelihood in theta, as a function of theta.
+
+        It is the expected number of discordant pairs minus that given the rows.
+        """
+        n, discordant = self.n_items, self.discordant(center[None])[:, 0]
+        complete, rest = np.where(self.is_incomplete, 0.0, weights), weights[self.is_incomplete]
+        numbers = np.bincount(self.n_ranked, complete, n + 1) - complete @ self.sizes
+        distance = float((weights if self.by_pairs else complete) @ discordant)
+        extensions = [] if self.by_pairs else self._extensions(center)
+        gaps: NDArray[Any] = np.zeros(n)
+        if self.by_pairs:  # the stated pairs of incomplete rows by their distance in the center
+            distances = np.abs(np.subtract.outer(center, center)).ravel()
+            gaps = np.bincount(distances, self.wins(weights - complete).ravel(), n)
+
+        def derivative(theta: float) -> float:
+            value = -numbers @ log_q_factorials_derivative(n, theta) - distance
+            if self.by_pairs:
+                return float(value + gaps @ inversion_probabilities(n - 1, theta))
+            means = np.array([each.mean_distance(theta) for each in extensions])
+            return float(value + rest @ (mean_inversions(n, theta) - means))
+
+        return derivative
+
+    def best_theta(self, weights: FloatArray, center: NDArray[Any]) -> float:
+        """Return the theta of maximum likelihood, among all local maxima from 0 to 30."""
+        derivative, several = self.derivative(weights, center), self.is_incomplete.any() and not self.by_pairs
+        # The likelihood is concave without incomplete rows; with them it may have several maxima.
+        grid = [0.0, *np.geomspace(1e-3, MAX_THETA, 30)[: -1 if several else 0].tolist(), MAX_THETA]
+        values = [derivative(theta) for theta in grid]
+        maxima = [0.0] if values[0] <= 0 else []
+        maxima += [
+            brentq(derivative, low, high, xtol=1e-13, rtol=1e-14)
+            for low, high, rises, falls in zip(grid, grid[1:], values, values[1:], strict=False)
+            if rises > 0 >= falls
+        ]
+        maxima += [MAX_THETA] if values[-1] > 0 else []
+        return max(maxima, key=lambda theta: weights @ self.log_prob(center, theta)) if several else maxima[0]

@@ -7,25 +7,21 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.combinatorics import log_q_factorials, log_q_factorials_derivative
+from rankernel._utils.combinatorics import mean_inversions
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.data import as_data, as_nonempty_data, only_rankings
+from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.datasets.simulate import mallows
 from rankernel.errors import ArgumentValueError, RankingError
-from rankernel.kernels import Mallows
-from rankernel.models.kemeny_search import kemeny_order
-from rankernel.models.mallows import MAX_EXACT_ITEMS, MAX_THETA
-from rankernel.preferences import relations_of_ranks
-from rankernel.rankings import FREE, Rankings
+from rankernel.models.mallows import MAX_THETA, MallowsRows
+from rankernel.preferences import Preferences, relations_of_ranks
+from rankernel.rankings import Rankings
 
-CHUNK_NUMBERS = 2**22
-MIN_THETA = 1e-9  # of the Mallows kernel
 N_STARTS = 5  # local searches of a center, where it is not found exactly
 
 
@@ -36,10 +32,10 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
     with the Kendall distance, and P is the sum over the completions of R. Without free items this is
     :math:`q^{D} \prod_b [n_b]_q! / [n]_q!` with :math:`q = e^{-\theta}`, bucket sizes :math:`n_b` and the number D of
     pairs in different buckets that the center orders the other way. Both steps of the EM algorithm are exact: the
-    center is a Kemeny ranking of the weighted stated pairs, and theta solves one equation. Rankings with free items
-    have exact probabilities too where the Mallows kernel is exact; the new center is then used only if it
-    increases the likelihood. These take long, so the initializations use an approximation first, in which the listed
-    items alone follow a Mallows model, and the exact algorithm starts from the best of them.
+    center is a Kemeny ranking of the weighted stated pairs, and theta solves one equation. Rankings with free items and
+    preferences have exact probabilities too, by sums over their lattices of down-sets; the new center is then used
+    only if it increases the likelihood. These take long, so the initializations for rankings use an approximation
+    first, in which the listed items alone follow a Mallows model, and the exact algorithm starts from the best of them.
 
     A mixture answers how probable each cluster is for a voter, and how concentrated each cluster is;
     :class:`KernelKMeans` takes any kernel, and clusters that are not balls around one ranking.
@@ -67,10 +63,12 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         The most probable component of each ranking.
     log_likelihood_ : float
         The log-likelihood of all voters.
+    log_likelihoods_ : array of shape (n_iterations,)
+        The log-likelihood after each step of the best initialization, or of the exact algorithm that starts from it.
     converged_ : bool
-        Whether the best initialization converged.
+        Whether these steps converged.
     n_iter_ : int
-        The number of its steps.
+        Their number.
     is_optimal_ : array of shape (n_components,)
         Whether each center is proven optimal given the other parameters.
 
@@ -101,63 +99,61 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the mixture to rankings, each with its count; ``y`` is ignored."""
+        """Fit the mixture to rankings or preferences, each with its count; ``y`` is ignored."""
         for name in ("n_components", "n_init", "max_iter"):
             check_integer(name, getattr(self, name))
         check_number("tol", self.tol, 0)
-        data = only_rankings(as_nonempty_data(X), "a mixture")
-        rows = StatedPairs.of(data.unique(), exact=False)
-        if self.n_components > len(rows.ranks):
-            raise ArgumentValueError("n_components", self.n_components, f"at most {len(rows.ranks)} distinct rankings")
+        data = as_nonempty_data(X)
+        distinct = data.unique()
+        if self.n_components > len(distinct):
+            raise ArgumentValueError("n_components", self.n_components, f"at most {len(distinct)} distinct rankings")
         rng = np.random.default_rng(as_seed(self.random_state, "random_state"))
-        runs = [self._run(rows, rng) for _ in range(self.n_init)]
-        best = max(runs, key=lambda run: run.log_likelihood)
-        exact = StatedPairs.of(data.unique())
-        if len(exact.free):
+        exact = rows = MallowsRows(distinct)
+        if isinstance(distinct, Rankings) and exact.is_incomplete.any():
+            rows = MallowsRows(distinct, listed_only=True)
+        best = max((self._run(rows, rng) for _ in range(self.n_init)), key=lambda run: run.log_likelihoods[-1])
+        if rows is not exact:
             best = self._run(exact, rng, best)
         order = np.argsort(-best.weights, kind="stable")
         self.items_ = data.items
         self.centers_ = Rankings._trusted(best.centers[order], data.items)
         self.thetas_, self.weights_ = best.thetas[order], best.weights[order]
         self.is_optimal_ = best.is_optimal[order]
-        self.log_likelihood_ = best.log_likelihood
-        self.converged_, self.n_iter_ = best.converged, best.n_iter
+        self.log_likelihoods_, self.log_likelihood_ = best.log_likelihoods, float(best.log_likelihoods[-1])
+        self.converged_, self.n_iter_ = best.converged, len(best.log_likelihoods)
         self.n_features_in_ = data.n_items
         self.labels_ = self.predict(data)
         return self
 
-    def _run(self, rows: StatedPairs, rng: np.random.Generator, start: Run | None = None) -> Run:
+    def _run(self, rows: MallowsRows, rng: np.random.Generator, start: Run | None = None) -> Run:
         """Return the result of one initialization, or of the algorithm from a given result."""
+        counts, n_groups = rows.data.counts.astype(np.float64), self.n_components
         if start is None:
-            posterior = initial_groups(rows, self.n_components, rng)
-            centers = np.zeros((self.n_components, rows.n_items), dtype=np.int32)
-            thetas = np.full(self.n_components, np.nan)
+            posterior = initial_groups(rows, n_groups, rng)
+            centers, thetas = np.zeros((n_groups, rows.n_items), dtype=np.int32), np.full(n_groups, np.nan)
         else:
             centers, thetas = start.centers.copy(), start.thetas.copy()
-            posterior, _ = rows.posterior(centers, thetas, start.weights)
-        is_optimal = np.zeros(self.n_components, dtype=bool)
-        previous, converged = -np.inf, False
-        n_iter = 0
-        while n_iter < self.max_iter and not converged:
-            n_iter += 1
-            weights = rows.counts @ posterior / rows.counts.sum()
-            for g in range(self.n_components):
-                update = rows.best_component(posterior[:, g] * rows.counts, centers[g], float(thetas[g]), rng)
+            posterior, _ = posterior_of(rows, centers, thetas, start.weights)
+        is_optimal, values, converged = np.zeros(n_groups, dtype=bool), [-np.inf], False
+        while len(values) <= self.max_iter and not converged:
+            weights = counts @ posterior / counts.sum()
+            for g in range(n_groups):
+                update = best_component(rows, posterior[:, g] * counts, centers[g], float(thetas[g]), rng)
                 centers[g], thetas[g], is_optimal[g] = update
-            posterior, value = rows.posterior(centers, thetas, weights)
-            converged = value - previous <= self.tol * rows.counts.sum()
-            previous = value
-        return Run(centers, thetas, weights, is_optimal, value, n_iter, converged)
+            posterior, value = posterior_of(rows, centers, thetas, weights)
+            converged = value - values[-1] <= self.tol * counts.sum()
+            values.append(value)
+        return Run(centers, thetas, weights, is_optimal, np.array(values[1:]), converged)
 
     def _joint(self, X: Any) -> FloatArray:
         """Return the log-probability of each ranking and component."""
         check_is_fitted(self)
-        data = only_rankings(X, "a mixture")
+        data = as_data(X)
         if data.n_items != len(self.items_):
             raise RankingError(f"X has {data.n_items} items, but the mixture was fitted to {len(self.items_)}")
-        if isinstance(X, Rankings) and data.items != self.items_ and set(data.items) == set(self.items_):
+        if isinstance(X, Data) and data.items != self.items_ and set(data.items) == set(self.items_):
             data = data.with_items(self.items_)
-        return StatedPairs.of(data).log_prob(self.centers_.ranks, self.thetas_) + np.log(self.weights_)
+        return joint_log_prob(MallowsRows(data), self.centers_.ranks, self.thetas_, self.weights_)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the posterior probability of each component for each ranking."""
@@ -209,149 +205,63 @@ class Run:
     thetas: FloatArray
     weights: FloatArray
     is_optimal: Any
-    log_likelihood: float
-    n_iter: int
+    log_likelihoods: FloatArray
     converged: bool
 
 
-@dataclass(frozen=True, eq=False)
-class StatedPairs:
-    """Distinct rankings, with what their Mallows likelihoods depend on."""
-
-    ranks: RankArray
-    counts: FloatArray
-    sizes: FloatArray  # (n_rows, n_items + 1): number of buckets of each size; 0 in the rows of ``free``
-    n_ranked: IntArray  # number of items of the Mallows model of each row
-    free: IntArray  # the rows with free items whose probabilities are computed by the Mallows kernel
-
-    @classmethod
-    def of(cls, data: Rankings, *, exact: bool = True) -> StatedPairs:
-        """Count the buckets of rankings; if not ``exact``, the listed items alone follow a Mallows model."""
-        n = data.n_items
-        sizes = np.zeros((len(data), n + 1))
-        rows = np.arange(len(data))
-        for bucket in range(int(data.ranks.max(initial=-1)) + 1):
-            np.add.at(sizes, (rows, (data.ranks == bucket).sum(axis=1)), 1.0)
-        sizes[:, 0] = 0.0
-        n_listed = (data.ranks != FREE).sum(axis=1)
-        free = np.flatnonzero(n_listed < n)[: None if exact else 0]
-        sizes[free], n_listed[free] = 0.0, n
-        return cls(data.ranks, data.counts.astype(np.float64), sizes, n_listed, free)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return self.ranks.shape[1]
-
-    def wins(self, weights: FloatArray) -> FloatArray:
-        """Return the weighted number of rankings that have item x before item y."""
-        n = self.n_items
-        total, step = np.zeros((n, n)), max(CHUNK_NUMBERS // n**2, 1)
-        for start in range(0, len(self.ranks), step):
-            part = slice(start, start + step)
-            total += np.tensordot(weights[part], relations_of_ranks(self.ranks[part]).astype(np.float64), axes=1)
-        return total
-
-    def discordant(self, centers: RankArray) -> FloatArray:
-        """Return the number of stated pairs that each center orders the other way, shape (n_rows, n_centers)."""
-        n = self.n_items
-        reverse = (centers[:, :, None] > centers[:, None, :]).reshape(len(centers), n * n).astype(np.float64)
-        result, step = np.empty((len(self.ranks), len(centers))), max(CHUNK_NUMBERS // n**2, 1)
-        for start in range(0, len(self.ranks), step):
-            part = slice(start, start + step)
-            before = relations_of_ranks(self.ranks[part])
-            result[part] = before.reshape(len(before), n * n).astype(np.float64) @ reverse.T
-        return result
-
-    def log_prob(self, centers: RankArray, thetas: FloatArray) -> FloatArray:
-        """Return the log-probability of each ranking in each component."""
-        n = self.n_items
-        log_factorials = gammaln(np.arange(n + 1) + 1)
-        tables = np.stack([log_q_factorials(n, theta) + log_factorials for theta in thetas.tolist()], axis=1)
-        logs = self.sizes @ tables - thetas * self.discordant(centers)
-        if len(self.free):
-            logs[self.free] = self.log_sums_with_free_items(centers, thetas)
-        return np.asarray(logs - tables[self.n_ranked])
-
-    def posterior(self, centers: RankArray, thetas: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
-        """Return the posterior probabilities of the components, and the log-likelihood."""
-        logs = self.log_prob(centers, thetas) + np.log(np.maximum(weights, 1e-300))
-        totals = logsumexp(logs, axis=1)
-        return np.exp(logs - totals[:, None]), float(self.counts @ totals)
-
-    def log_sums_with_free_items(self, centers: RankArray, thetas: FloatArray) -> FloatArray:
-        """Return the logarithm of the sum of exp(-theta d) over the completions, by the marginalised Mallows kernel."""
-        ranks, n = self.ranks[self.free], self.n_items
-        listed = (ranks != FREE).sum(axis=1)
-        log_number = gammaln(n + 1) - gammaln(listed + 1)
-        for bucket in range(int(ranks.max(initial=-1)) + 1):
-            log_number += gammaln((ranks == bucket).sum(axis=1) + 1)
-        values = [
-            Mallows(max(theta, MIN_THETA)).log_gram(ranks, center[None])[:, 0]
-            for center, theta in zip(centers, thetas.tolist(), strict=True)
-        ]
-        return np.asarray(log_number[:, None] + np.stack(values, axis=1))
-
-    def mean_distances(self, center: RankArray, theta: float) -> FloatArray:
-        """Return the mean distance to a center over the completions of each ranking, weighted by exp(-theta d)."""
-        derivatives = log_q_factorials_derivative(self.n_items, theta)
-        means = self.discordant(center[None])[:, 0] - self.sizes @ derivatives
-        if len(self.free):
-            kernel = Mallows(max(theta, MIN_THETA))
-            exact = kernel.estimate(self.ranks[self.free], center[None], method="exact", gradient=True)
-            assert exact.gradient is not None
-            means[self.free] = -exact.gradient["nu"][:, 0] / exact.value[:, 0]
-        return means
-
-    def best_component(
-        self, weights: FloatArray, center: RankArray, theta: float, rng: np.random.Generator
-    ) -> tuple[RankArray, float, bool]:
-        """Return the center and theta that maximise the weighted likelihood, and whether the center is optimal.
-
-        With free items, the new center is used if it has a larger likelihood than the previous one.
-        """
-        total = max(float(weights.sum()), 1e-300)
-        result = kemeny_order(self.wins(weights / total), MAX_EXACT_ITEMS, N_STARTS, rng)
-        new = np.empty(self.n_items, dtype=np.int32)
-        new[result.order] = np.arange(self.n_items)
-        if not len(self.free):
-            return new, self.best_theta(weights, self.discordant(new[None])[:, 0], self.sizes), bool(result.exact)
-        if not np.isfinite(theta):
-            center, theta = new, 1.0
-        elif not np.array_equal(new, center):
-            both = weights @ self.log_prob(np.stack([center, new]), np.array([theta, theta]))
-            center = center if both[0] >= both[1] else new
-        # The step of the EM algorithm whose complete data are full rankings, so that the likelihood does not decrease.
-        nothing = np.zeros((len(weights), self.n_items + 1))
-        return center.copy(), self.best_theta(weights, self.mean_distances(center, theta), nothing), False
-
-    def best_theta(self, weights: FloatArray, distances: FloatArray, sizes: FloatArray) -> float:
-        """Return the theta with the largest weighted likelihood, given distances and bucket sizes."""
-        distance = float(weights @ distances)
-        of_sizes = weights @ sizes - np.bincount(self.n_ranked, weights, self.n_items + 1)
-
-        def derivative(theta: float) -> float:
-            return float(of_sizes @ log_q_factorials_derivative(self.n_items, theta) - distance)
-
-        if derivative(0.0) <= 0:
-            return 0.0
-        return MAX_THETA if derivative(MAX_THETA) >= 0 else float(brentq(derivative, 0.0, MAX_THETA, xtol=1e-12))
+def joint_log_prob(rows: MallowsRows, centers: RankArray, thetas: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the log-probability of each row and component."""
+    logs = [rows.log_prob(center, theta) for center, theta in zip(centers, thetas.tolist(), strict=True)]
+    return np.stack(logs, axis=1) + np.log(np.maximum(weights, np.finfo(float).tiny))
 
 
-def initial_groups(rows: StatedPairs, n_components: int, rng: np.random.Generator) -> FloatArray:
-    """Return an initial assignment of rankings to components, by k-means++ on the stated pairs."""
-    chosen: list[RankArray] = []
-    nearest = np.full(len(rows.ranks), np.inf)
+def posterior_of(
+    rows: MallowsRows, centers: RankArray, thetas: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the posterior probabilities of the components, and the log-likelihood."""
+    logs = joint_log_prob(rows, centers, thetas, weights)
+    totals = logsumexp(logs, axis=1)
+    return np.exp(logs - totals[:, None]), float(rows.data.counts @ totals)
+
+
+def best_component(
+    rows: MallowsRows, weights: FloatArray, center: RankArray, theta: float, rng: np.random.Generator
+) -> tuple[RankArray, float, bool]:
+    """Return the center and theta that maximise the weighted likelihood, and whether the center is optimal.
+
+    With incomplete rows, the center of the stated pairs is used if it has a larger likelihood than the previous one,
+    and theta is that of the EM algorithm whose complete data are full rankings, so the likelihood does not decrease.
+    """
+    new, is_optimal = rows.best_center(weights, N_STARTS, rng)
+    if not rows.is_incomplete.any():
+        return new, rows.best_theta(weights, new), is_optimal
+    if not np.isfinite(theta):
+        center, theta = new, 1.0
+    elif not np.array_equal(new, center):
+        old_value, new_value = (float(weights @ rows.log_prob(each, theta)) for each in (center, new))
+        center = center if old_value >= new_value else new
+    distance, total = float(weights @ rows.mean_distances(center, theta)), float(weights.sum())
+
+    def derivative(value: float) -> float:
+        return total * mean_inversions(rows.n_items, value) - distance
+
+    if derivative(0.0) <= 0:
+        return center, 0.0, False
+    return center, MAX_THETA if derivative(MAX_THETA) >= 0 else brentq(derivative, 0.0, MAX_THETA, xtol=1e-12), False
+
+
+def initial_groups(rows: MallowsRows, n_components: int, rng: np.random.Generator) -> FloatArray:
+    """Return an initial assignment of rows to components, by k-means++ on the stated pairs."""
+    counts, chosen = rows.data.counts.astype(np.float64), np.empty((0, rows.n_items), dtype=np.int32)
+    nearest = np.ones(len(counts))
     for _ in range(n_components):
-        chances = rows.counts * (nearest if chosen else 1.0)
-        if not chances.sum() > 0:
-            chances = rows.counts
-        row = int(rng.choice(len(rows.ranks), p=chances / chances.sum()))
-        ranks = rows.ranks[row].astype(np.float64)
-        ranks[ranks == FREE] = rng.uniform(0, max(ranks.max(), 1), int((ranks == FREE).sum()))
-        center = np.argsort(np.argsort(ranks + rng.random(rows.n_items) / 2)).astype(np.int32)
-        chosen.append(center)
-        nearest = np.minimum(nearest, rows.discordant(center[None])[:, 0] ** 2)
-    distances = rows.discordant(np.array(chosen))
+        chances = counts * nearest if (counts * nearest).any() else counts
+        row = rows.data[[int(rng.choice(len(counts), p=chances / chances.sum()))]]
+        before = row.before[0] if isinstance(row, Preferences) else relations_of_ranks(row.ranks)[0]
+        # A random linear extension: an item has a larger key than all items before it.
+        keys = before.sum(axis=0) + rng.random(rows.n_items)
+        chosen = np.vstack([chosen, np.argsort(np.argsort(keys)).astype(np.int32)])
+        nearest = rows.discordant(chosen).min(axis=1) ** 2
+    distances = rows.discordant(chosen)
     posterior = np.exp(-(distances - distances.min(axis=1, keepdims=True)))
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
