@@ -20,6 +20,7 @@ from rankernel._utils.resources import (
     run_in_threads,
     run_interruptibly,
 )
+from rankernel.completions import LogDensity
 from rankernel.errors import warn
 
 # Each would take hours. Some work is many blocks, some is one long call; a single thread is the hardest case.
@@ -216,7 +217,7 @@ def test_warnings_point_at_the_caller():
 
 
 def test_warnings_about_draws_point_at_the_caller():
-    density = rk.LogDensity(lambda ranks: ranks @ [20.0, 8.0, 3.0, 0.0])
+    density = LogDensity(lambda ranks: ranks @ [20.0, 8.0, 3.0, 0.0])
     with pytest.warns(rk.SamplingWarning) as caught:
         rk.Mallows(0.5).gram(rk.Rankings([(0, 0, 0, 0)]), method=rk.MonteCarlo(6, "iid", 0, density))
     assert caught[0].filename == __file__

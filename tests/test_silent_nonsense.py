@@ -4,6 +4,7 @@ import functools
 from fractions import Fraction
 
 import all_kernels
+import all_tests
 import numpy as np
 import pytest
 from scipy import sparse
@@ -274,7 +275,77 @@ def test_values_do_not_depend_on_the_error_state(kernel, form):
             assert np.array_equal(use(kernel, FORMS[form]), value, equal_nan=True)
 
 
+OTHER_USES = {
+    "products": lambda kernel, X: kernel.plan(X).times(np.full(len(X), 1e-10)),
+    "unbiased diagonal": lambda kernel, X: kernel.plan(X, method=rk.MonteCarlo(32)).diagonal(unbiased=True),
+    "map": lambda kernel, X: rk.KernelMap(2, kernel=kernel).fit_transform(X),
+    "features": lambda kernel, X: rk.NystromFeatures(3, kernel=kernel).fit_transform(X),
+    "gradient": lambda kernel, X: rk.SklearnKernel(kernel)(X.ranks, eval_gradient=True)[1],
+    "e-values": lambda kernel, X: rk.SequentialMMDTest(kernel).update(X, X[::-1]).log_evalues,
+    "pairs of groups": lambda kernel, X: rk.k_sample_test(X, all_tests.halves(X), kernel).pairwise().effect_intervals,
+    "pairs of items": lambda kernel, X: rk.mmd_test(X[:5], X[5:], kernel).differences().pairs[0].intervals,
+    **{
+        name: lambda kernel, X, name=name: getattr(all_tests.run(name, X, kernel), "effect_interval", None)
+        for name in all_tests.TESTS
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning", "ignore::rankernel.MisfitWarning", "ignore:X has")
+@pytest.mark.parametrize("use", OTHER_USES)
+def test_results_do_not_depend_on_the_error_state(use):
+    ten = rk.concat([EIGHT, EIGHT[:2]])
+    for kernel, X in (rk.Mallows(100.0), ten), (rk.Exponential("footrule", SUBNORMAL), ten.top(2)):
+        value = OTHER_USES[use](kernel, X)
+        with np.errstate(all="raise"):
+            assert np.array_equal(OTHER_USES[use](kernel, X), value, equal_nan=value is not None)
+
+
 def test_regression_does_not_depend_on_the_error_state():
     model = rk.KernelRankingRegressor(gamma=1.0).fit(np.arange(8.0).reshape(4, 2), BALLOTS)
     with np.errstate(all="raise"):
         assert model.predict([[1e6, 2.0]]) == model.fit(np.arange(8.0).reshape(4, 2), BALLOTS).predict([[1e6, 2.0]])
+
+
+# ---------------------------------------------------------------------- scales
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e300])
+def test_scale_of_covariates(scale):
+    """Numbers whose squares overflow or underflow are scaled, or refused."""
+    numbers = np.array([0.3, 0.1, 0.8, 0.5, 0.2, 0.9, 0.4, 0.7])
+    for test in (rk.hsic_test, rk.trend_test):
+        known, found = (test(EIGHT, factor * numbers, n_permutations=99) for factor in (1.0, scale))
+        assert found.statistic == pytest.approx(known.statistic, rel=1e-12)
+        assert found.pvalue == known.pvalue
+    with pytest.raises(ValueError, match="X has values up to"):
+        rk.KernelRankingRegressor().fit(scale * numbers[:, None], EIGHT)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-120, 1e150, 1e300])
+def test_scale_of_kernels(scale):
+    """The third moment of a statistic would overflow or underflow."""
+    groups = list("abababab")
+    with pytest.raises(ValueError, match="the kernel has values up to"):
+        rk.k_sample_test(EIGHT, groups, scale * rk.Mallows(0.1))
+    with pytest.raises(ValueError, match="the kernel has values up to"):
+        rk.k_sample_test(EIGHT, groups, precomputed=np.full((8, 8), scale))
+
+
+def test_e_values_of_tiny_kernels():
+    tests = [rk.SequentialMMDTest(scale * rk.Mallows(0.1)).update(EIGHT, EIGHT[::-1]) for scale in (1e-200, 1.0)]
+    np.testing.assert_allclose(tests[0].log_evalues, tests[1].log_evalues)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "additive_rbf"])
+def test_predictions_far_from_the_training_data(kernel):
+    """The kernel is 0, so that the mean of the labels is predicted."""
+    model = rk.KernelRankingRegressor(0.1, kernel=kernel).fit(np.arange(8.0)[:, None], EIGHT)
+    before = EIGHT.ranks[:, :, None] < EIGHT.ranks[:, None, :]
+    np.testing.assert_allclose(model.predict_scores([[1e300], [-1e300]]), [before.mean(axis=0) + np.eye(5) / 2] * 2)
+
+
+def test_boolean_covariates():
+    table = np.array([[i & 1, i & 2] for i in range(8)], dtype=bool)
+    found, known = (rk.KernelRankingRegressor().fit(X, EIGHT).predict(X) for X in (table, table.astype(float)))
+    assert found == known

@@ -263,6 +263,10 @@ def dendrogram(
     ax : Axes, optional
         Axes to draw into.
 
+    Returns
+    -------
+    Axes
+
     Examples
     --------
     >>> ax = dendrogram([[0, 1, 0.5, 2], [2, 3, 1.0, 3]], leaves=["a > b", "b > a", "a"], n_branches=2)
@@ -319,6 +323,19 @@ def dendrogram(
 def gram(matrix: ArrayLike, *, groups: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
     """Draw a Gram matrix, with its rows and columns sorted by group if groups are given.
 
+    Parameters
+    ----------
+    matrix : array of shape (n_rankings, n_rankings)
+        The Gram matrix.
+    groups : array of shape (n_rankings,), optional
+        Group of each ranking.
+    ax : Axes, optional
+        Axes to draw into.
+
+    Returns
+    -------
+    Axes
+
     Examples
     --------
     >>> ax = gram([[1.0, 0.2], [0.2, 1.0]])
@@ -349,6 +366,19 @@ def pairwise_preferences(X: Any, *, title: str | None = None, ax: Axes | None = 
     """Draw the percentage of voters who prefer the item of the row to that of the column, items in Borda order.
 
     A voter who prefers neither counts one half for each.
+
+    Parameters
+    ----------
+    X : Rankings, Preferences or integer array
+        The rankings.
+    title : str, optional
+        Title of the axes.
+    ax : Axes, optional
+        Axes to draw into.
+
+    Returns
+    -------
+    Axes
 
     Examples
     --------
@@ -466,6 +496,10 @@ def differences(result: Any, *, names: Sequence[str] | None = None, limit: int =
     ax : Axes, optional
         Axes to draw into.
 
+    Returns
+    -------
+    Axes
+
     Examples
     --------
     >>> from rankernel import Rankings, mmd_test
@@ -515,6 +549,10 @@ def pairwise_effects(result: Any, *, limit: int = 20, ax: Axes | None = None) ->
     ax : Axes, optional
         Axes to draw into.
 
+    Returns
+    -------
+    Axes
+
     Examples
     --------
     >>> from rankernel import datasets, k_sample_test
@@ -540,6 +578,17 @@ def pairwise_effects(result: Any, *, limit: int = 20, ax: Axes | None = None) ->
 
 def outliers(result: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the squared distance of each ranking from the others, the largest first, outliers in colour.
+
+    Parameters
+    ----------
+    result : OutlierResult
+        The result of :func:`rankernel.outlier_test`.
+    ax : Axes, optional
+        Axes to draw into.
+
+    Returns
+    -------
+    Axes
 
     Examples
     --------
@@ -570,6 +619,10 @@ def leaderboard(result: Any, *, ax: Axes | None = None) -> Axes:
         The result of :func:`rankernel.leaderboard`.
     ax : Axes, optional
         Axes to draw into.
+
+    Returns
+    -------
+    Axes
 
     Examples
     --------

@@ -13,6 +13,7 @@ from strategies import bucket_orders
 
 import rankernel as rk
 from rankernel import goodness_of_fit_test
+from rankernel.completions import LogDensity
 
 NU = 0.3
 # Few draws on purpose; another test is about the warning.
@@ -288,14 +289,12 @@ def test_invalid_arguments():
         goodness_of_fit_test(X, rk.Uniform(), [0.2, 1.0])
     with pytest.raises(ValueError, match="n_simulations"):
         goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), n_simulations=0)
-    with pytest.raises(ValueError, match="method"):
-        goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), method="mixed")
     with pytest.raises(rk.RankingError, match=r"X has 1 voter\(s\)"):
         goodness_of_fit_test(X[:1], rk.Uniform(), rk.Mallows(NU))
     with pytest.raises(rk.RankingError, match="model"):
         goodness_of_fit_test(X, lambda n, seed: rk.datasets.uniform(n, 4, rng=seed), rk.Mallows(NU))
     with pytest.raises(rk.RankingError, match="model"):
-        goodness_of_fit_test(X, rk.LogDensity(lambda ranks: np.zeros(len(ranks))), rk.Mallows(NU))
+        goodness_of_fit_test(X, LogDensity(lambda ranks: np.zeros(len(ranks))), rk.Mallows(NU))
 
 
 def test_items_of_draws_are_matched_by_name():

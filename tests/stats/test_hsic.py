@@ -13,6 +13,7 @@ from strategies import any_ranking
 
 import rankernel as rk
 from rankernel import hsic_test, mmd_test
+from reproduction.sushi import load_sushi
 
 NU = 0.3
 # Few draws on purpose; another test is about the warning.
@@ -289,7 +290,7 @@ def test_taste_in_sushi_depends_on_age():
     root = os.environ.get("RANKERNEL_DATA")
     if not root:
         pytest.skip("RANKERNEL_DATA is not set: it is the folder of the real data")
-    sushi = rk.load_sushi(root)
+    sushi = load_sushi(root)
     X, age = sushi.rankings[:500], sushi.users["age"][:500]
     assert hsic_test(X, age, rk.Mallows("median"), n_permutations=199).pvalue == 1 / 200
     shuffled = np.random.default_rng(0).permutation(age)

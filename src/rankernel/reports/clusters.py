@@ -115,7 +115,7 @@ def embed_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLi
 
 def relative_error(plan: Plan) -> float:
     """Return the standard error of kernel values, relative to their standard deviation between ballots."""
-    estimate = plan.part(slice(0, N_CHECKED)).estimate()
+    estimate = plan._part(slice(0, N_CHECKED)).estimate()
     off_diagonal = ~np.eye(len(estimate.value), dtype=bool)
     deviation = float(estimate.value[off_diagonal].std()) if off_diagonal.any() else 0.0
     return float(np.sqrt((estimate.stderr[off_diagonal] ** 2).mean())) / deviation if deviation > 0 else 0.0

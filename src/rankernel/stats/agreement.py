@@ -76,6 +76,7 @@ class AgreementResult(PrintedResult):
         ]
 
 
+@np.errstate(under="ignore")
 def agreement(
     X: Any,
     kernel: Kernel | str | None = None,

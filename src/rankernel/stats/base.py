@@ -38,7 +38,7 @@ from rankernel._utils.notebook import box, table
 from rankernel._utils.resources import check_task
 from rankernel.data import Data, with_counts
 from rankernel.errors import NotCharacteristicWarning, RankingError, SamplingWarning, warn
-from rankernel.gram.methods import MethodLike, Mixed, MonteCarlo, as_method
+from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 REDRAWN_ROWS = 64  # rows that are drawn again to estimate Monte Carlo errors
 MAX_RELATIVE_ERROR = 0.5  # Monte Carlo error over the standard deviation of the null distribution, without a warning
 ROUNDING = 1e-12  # dispersions below this part of the mean diagonal of the Gram matrix are rounding errors
+MAX_SCALE = 1e90  # largest kernel value; the third moment of a statistic takes cubes of values
 PRIOR_VOTERS = 0.5  # pooled voters added to each group, so that a group of identical rankings has some variance
 
 Interval = tuple[float, float]
@@ -77,8 +78,6 @@ class Sample:
         cls, data: Data, kernel: Any, method: MethodLike, n_jobs: int | None = None, task: str | None = None
     ) -> Sample:
         """Return the sample of the data with the plan of a kernel; ``task`` names its memory requirement."""
-        if isinstance(as_method(method), Mixed):
-            raise ValueError("a test needs one estimator for all pairs; use method='auto' instead of 'mixed'")
         plan = check_kernel(kernel).plan(data, method=method)
         warn_if_not_characteristic(plan.kernel, data)
         if task is not None:
@@ -99,6 +98,7 @@ class Sample:
         values = check_numbers("precomputed", gram, (len(data), len(data)))
         if not np.allclose(values, values.T):
             raise ValueError("precomputed is not symmetric; give a symmetric Gram matrix")
+        check_scale(values)
         return cls(data, None if kernel is None else as_kernel(kernel), None, values)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -194,7 +194,18 @@ def voter_gram(plan: Plan, n_jobs: int | None = None, has_equal_voters: bool = T
     matrix = np.asarray(distinct.gram(n_jobs=n_jobs), dtype=np.float64)
     if isinstance(plan.method, MonteCarlo):
         np.fill_diagonal(matrix, voter_diagonal(distinct, has_equal_voters))
+    check_scale(matrix)
     return matrix
+
+
+def check_scale(gram: FloatArray) -> None:
+    """Raise an error if squares and cubes of kernel values would overflow, or underflow to 0."""
+    largest = max(float(gram.max(initial=0.0)), -float(gram.min(initial=0.0)))
+    if largest and not 1 / MAX_SCALE < largest < MAX_SCALE:
+        raise ValueError(
+            f"the kernel has values up to {largest:.3g}, and tests need values between {1 / MAX_SCALE:g} and "
+            f"{MAX_SCALE:g}; multiply the kernel, or the precomputed matrix, by a constant"
+        )
 
 
 def voter_diagonal(plan: Plan, has_equal_voters: bool) -> FloatArray:
@@ -517,6 +528,7 @@ class KernelTestResult(PrintedResult):
     _draws_noun: ClassVar[str] = "permutations"
 
     @cached_property
+    @np.errstate(under="ignore")
     def effect_interval(self) -> Interval:
         """The 95 % confidence interval of :attr:`effect`, by inversion of the test; computed on first access.
 

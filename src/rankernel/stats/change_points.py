@@ -86,6 +86,7 @@ class ChangePointResult(GroupTestResult):
         return super().differences(confidence_level)
 
 
+@np.errstate(under="ignore")
 def change_point_test(
     X: Any,
     kernel: Kernel | str | None = None,

@@ -65,6 +65,7 @@ class GoodnessOfFitResult(KernelTestResult):
     _draws_noun: ClassVar[str] = "simulations"
 
 
+@np.errstate(under="ignore")
 def goodness_of_fit_test(
     X: Any,
     model: Any,

@@ -514,6 +514,7 @@ class GroupTestResult(KernelTestResult):
         """The number of voters of each group."""
         return tuple(int(size) for size in self._voters.sizes)
 
+    @np.errstate(under="ignore")
     def differences(self, confidence_level: float = 0.95) -> Differences:
         """Return in which items and pairs of items the groups differ.
 

@@ -94,6 +94,7 @@ class HSICResult(KernelTestResult):
     _effect_noun: ClassVar[str] = "is the correlation of the kernels"
 
 
+@np.errstate(under="ignore")
 def hsic_test(
     X: Any,
     covariate: Any,
@@ -221,6 +222,7 @@ def changes_text(changes: Sequence[tuple[float, str]]) -> str:
     return ", ".join([*shown, *more]) or "no item"
 
 
+@np.errstate(under="ignore")
 def trend_test(
     X: Any,
     time: Any,
@@ -278,9 +280,11 @@ def trend_test(
 
 def rank_changes(X: Data, times: FloatArray) -> FloatArray:
     """Return the regression coefficient of the rank of each item on time, by least squares over voters."""
-    weights = X.counts / X.n_voters
-    deviations = times - weights @ times
-    return np.asarray((weights * deviations) @ mean_statistics(as_rows(X), "ranks") / (weights @ deviations**2))
+    weights, exponent = X.counts / X.n_voters, binary_exponent(times)
+    scaled = np.ldexp(times, -exponent)
+    deviations = scaled - weights @ scaled
+    changes = (weights * deviations) @ mean_statistics(as_rows(X), "ranks") / (weights @ deviations**2)
+    return np.asarray(np.ldexp(changes, -exponent))
 
 
 # ---------------------------------------------------------------------- the statistic
@@ -614,15 +618,22 @@ def numeric_covariate(values: NDArray[Any], X: Data) -> Covariate:
         row = int(np.argmax(~np.isfinite(matrix).all(axis=1)))
         raise RankingError(f"the covariate of row {row} is {values[row]}; give finite numbers, leave out missing ones")
     points, codes = np.unique(matrix, axis=0, return_inverse=True)
+    exponent = binary_exponent(points)
+    points = np.ldexp(points, -exponent)
     counts = np.bincount(codes.ravel(), weights=X.counts).astype(np.float64)
     squares = cdist(points, points, "sqeuclidean")
     subset: Any = slice(None)
     if len(points) > MAX_RANKINGS:
         subset = np.sort(np.random.default_rng(0).choice(len(points), MAX_RANKINGS, replace=False))
     bandwidth = median_of_pairs(np.sqrt(squares[subset][:, subset]), counts[subset])
-    text = f"numbers (Gaussian kernel, bandwidth {bandwidth:.6g})"
+    text = f"numbers (Gaussian kernel, bandwidth {np.ldexp(bandwidth, exponent):.6g})"
     squares /= -2 * bandwidth**2  # in place, to hold one matrix
     return Covariate(np.repeat(codes.ravel(), X.counts), np.exp(squares, out=squares), text)
+
+
+def binary_exponent(values: FloatArray) -> int:
+    """Return the exponent of the power of two to divide values by, so that no square overflows, or underflows to 0."""
+    return int(np.frexp(np.abs(values).max(initial=0.0))[1])
 
 
 def ranking_covariate(values: Data, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:
@@ -647,6 +658,7 @@ def time_covariate(times: FloatArray, X: Data) -> Covariate:
     points, codes = np.unique(times, return_inverse=True)
     if len(points) < 2:
         raise RankingError(f"time is {points[0]:g} in all rows; a trend needs at least two times")
+    points = np.ldexp(points, -binary_exponent(points))
     values = np.repeat(codes.ravel(), X.counts)
     standardised = (points - points[values].mean()) / points[values].std()
     text = f"times ({len(points):,} different, product kernel)"

@@ -61,6 +61,7 @@ class KSampleResult(GroupTestResult):
     _n_permutations: int = field(repr=False)
     _seed: int = field(repr=False)
 
+    @np.errstate(under="ignore")
     def pairwise(
         self,
         *,
@@ -127,6 +128,7 @@ class KSampleResult(GroupTestResult):
         )
 
 
+@np.errstate(under="ignore")
 def k_sample_test(
     X: Any,
     groups: Any,
@@ -317,6 +319,7 @@ class PairwiseResult(PrintedResult):
         return np.isfinite(self.pvalues)
 
     @cached_property
+    @np.errstate(under="ignore")
     def effect_intervals(self) -> FloatArray:
         """The 95 % confidence interval of each effect, of shape (n_pairs, 2); computed on first access."""
         first, second = np.triu_indices(len(self.groups), 1)
@@ -324,6 +327,7 @@ class PairwiseResult(PrintedResult):
         voters = self._test._voters
         return np.array([GroupEffect(voters.pair(a, b)).interval(ZERO_MOMENTS, mcse) for a, b, mcse in pairs])
 
+    @np.errstate(under="ignore")
     def pair(self, first: Any, second: Any) -> MMDResult:
         """Return the full result of the test of two groups, with the same permutations."""
         numbers = []

@@ -75,6 +75,7 @@ class MMDResult(GroupTestResult):
         return self._voters.mmd_factor
 
 
+@np.errstate(under="ignore")
 def mmd_test(
     X: Any,
     Y: Any,
@@ -232,6 +233,7 @@ class AggregatedMMDResult(MMDResult):
     alpha: float
 
 
+@np.errstate(under="ignore")
 def mmd_aggregated_test(
     X: Any,
     Y: Any,
@@ -361,6 +363,10 @@ def mmd2_streamed(
         The kernel.
     method, n_jobs
         As in :meth:`Kernel.gram`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

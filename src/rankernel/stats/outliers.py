@@ -121,6 +121,7 @@ class OutlierResult(PrintedResult):
         return pd.DataFrame(columns).iloc[self.order()]
 
 
+@np.errstate(under="ignore")
 def outlier_test(
     X: Any,
     kernel: Kernel | str | None = None,

@@ -64,6 +64,7 @@ class PairedResult(GroupTestResult):
         return GroupFeatures(self._voters, self._biased, 1.0, self._judges)
 
 
+@np.errstate(under="ignore")
 def paired_test(
     X: Any,
     Y: Any,

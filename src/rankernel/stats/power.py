@@ -111,6 +111,7 @@ class SampleSizeResult(PrintedResult):
         ]
 
 
+@np.errstate(under="ignore")
 def power(
     pilot: Any,
     n: int | Sequence[int],
@@ -169,6 +170,7 @@ def power(
     return simulate_power(population, population.sizes(n), alpha, n_simulations, seed, progress)
 
 
+@np.errstate(under="ignore")
 def sample_size(
     pilot: Any,
     kernel: Kernel | str | None = None,

@@ -167,6 +167,7 @@ class SequentialMMDTest:
 
     # ------------------------------------------------------------------ data
 
+    @np.errstate(under="ignore")
     def update(self, X: Any, Y: Any = None, *, covariate: Any = None) -> Self:
         """Add observations in their order of time, and return the test.
 
@@ -278,7 +279,7 @@ class SequentialMMDTest:
     def _values(self, points: RankArray, values: NDArray[Any], others: RankArray, other: NDArray[Any]) -> FloatArray:
         """Return the kernel between points: that of the rankings times that of the covariates."""
         assert self._plan is not None
-        gram = self._plan.between(self._rankings(points), self._rankings(others)).gram()
+        gram = self._plan._between(self._rankings(points), self._rankings(others)).gram()
         left, right = values.reshape(-1, 1), other.reshape(1, -1)
         if self._bandwidth is None:
             return np.asarray(gram * (left == right))
@@ -305,7 +306,7 @@ class SequentialMMDTest:
         """Add one payoff to the wealth, given the product of the sum of past embeddings with the new one."""
         norm = math.sqrt(max(self._squared_norm, 0.0))
         is_known = norm > ROUNDING * self._largest * max(self.n_observations, 1)
-        payoff = min(max(product / (norm * self._largest), -1.0), 1.0) if is_known else 0.0
+        payoff = min(max(product / norm / self._largest, -1.0), 1.0) if is_known else 0.0
         if with_bet:
             self._log_wealth += math.log1p(self._bet * payoff)
             gradient = -payoff / (1 + self._bet * payoff)
