@@ -12,7 +12,6 @@ from matplotlib import font_manager
 from numpydoc.xref import DEFAULT_LINKS
 
 import rankernel
-import rankernel.stats
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -26,7 +25,7 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 os.environ["TTY_COMPATIBLE"] = "0"  # commands on the pages show no progress
 font_manager.findfont("sans")  # build matplotlib's font cache, which prints a message, before pages are executed
 
-from public_names import write_lists  # noqa: E402 - the folder of extensions is on the path now
+from public_names import module_lists, write_lists  # noqa: E402 - the folder of extensions is on the path now
 
 project = "rankernel"
 author = "The rankernel developers"
@@ -86,8 +85,10 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = True  # types in docstrings link to the pages of their classes, and to nothing else
 DEFAULT_LINKS.clear()
 numpydoc_xref_ignore = "all"
-numpydoc_xref_aliases = {name: f"rankernel.{name}" for name in rankernel.__all__ if name[0].isupper()} | {
-    name: f"rankernel.stats.{name}" for name in rankernel.stats.__all__
+numpydoc_xref_aliases = {
+    name.rpartition(".")[2]: f"rankernel.{name}"
+    for name in (*(name for names in module_lists() for name in names), *rankernel.__all__)
+    if name.rpartition(".")[2][0].isupper()
 }
 
 # ---------------------------------------------------------------------- appearance

@@ -1,6 +1,7 @@
-"""Add related names, cost and theory links to the reference, and resolve short names in docstrings.
+"""Add examples, related names, cost and theory links to the reference, and resolve short names in docstrings.
 
-``reference/notes.toml`` contains names to see also, the cost, and sections of the theory; a test checks the names.
+``reference/notes.toml`` contains examples of results and warnings, names to see also, the cost, and sections of the
+theory; a test checks the names and runs the examples.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def append_note(notes: dict[str, dict[str, str]], name: str, lines: list[str]) -> None:
-    """Append related names, cost and theory links to the docstring of a public name."""
+    """Append an example, related names, cost and theory links to the docstring of a public name."""
     package, _, public = name.partition(".")
     if package != "rankernel":
         return
     note = notes.get(public, {})
+    if "example" in note:
+        lines += ["", ".. rubric:: Examples", "", *note["example"].splitlines()]
     related = ", ".join(f":obj:`{other} <rankernel.{other}>`" for other in related_names(public, notes))
     if related:
         lines += ["", f".. seealso:: {related}"]

@@ -20,9 +20,6 @@ from rankernel.io import write_blt as write_blt
 
 # Data sets
 from rankernel import datasets as datasets
-from rankernel.io import load_sushi as load_sushi
-from rankernel.io import fetch_sushi as fetch_sushi
-from rankernel.io import fetch_preflib as fetch_preflib
 
 # Conversion to other packages
 from rankernel import interop as interop
@@ -49,13 +46,10 @@ from rankernel.gram import Auto as Auto
 from rankernel.gram import Exact as Exact
 from rankernel.gram import Enumeration as Enumeration
 from rankernel.gram import MonteCarlo as MonteCarlo
-from rankernel.gram import Mixed as Mixed
-from rankernel.gram import Estimate as Estimate
 
 # Completions
 from rankernel.completions import CompletionModel as CompletionModel
 from rankernel.completions import Uniform as Uniform
-from rankernel.completions import LogDensity as LogDensity
 from rankernel.completions import antithetic as antithetic
 from rankernel.completions import project as project
 from rankernel.completions import herd as herd
@@ -99,18 +93,15 @@ from rankernel.models.mallows import MallowsModel as MallowsModel
 from rankernel.models.plackett_luce import PlackettLuce as PlackettLuce
 from rankernel.models.mallows_mixture import MallowsMixture as MallowsMixture
 from rankernel.models.bradley_terry import bradley_terry as bradley_terry
-from rankernel.models.bradley_terry import BradleyTerryResult as BradleyTerryResult
 
 # Leaderboards
 from rankernel.models.leaderboard import leaderboard as leaderboard
-from rankernel.models.leaderboard import Leaderboard as Leaderboard
 
 # Consensus rankings
 from rankernel.models.consensus import kemeny as kemeny
 from rankernel.models.consensus import borda as borda
 from rankernel.models.consensus import kernel_consensus as kernel_consensus
 from rankernel.models.consensus import cluster_consensus as cluster_consensus
-from rankernel.models.consensus import Consensus as Consensus
 from rankernel.models.consensus import pairwise_preferences as pairwise_preferences
 
 # Warnings of models
@@ -135,7 +126,5 @@ from rankernel.learn.hierarchy import kernel_distances as kernel_distances
 # Figures and reports
 from rankernel import plots as plots
 from rankernel.reports import report as report
-from rankernel.reports import Report as Report
-from rankernel.reports import Picture as Picture
 
 __version__: str

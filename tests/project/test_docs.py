@@ -1,6 +1,8 @@
 """The documentation without building it: public names, links, requirements, and code blocks that run."""
 
 import dataclasses
+import doctest
+import importlib
 import inspect
 import json
 import re
@@ -47,46 +49,73 @@ def test_notes_are_about_documented_names():
     assert set(NOTES) <= {*NAMES, *MODULE_NAMES}
 
 
-@pytest.mark.parametrize("name", MODULE_NAMES)
-def test_names_of_modules_have_names_to_see_also(name):
-    related = related_names(name, NOTES)
-    assert related, f"{name}: add see_also to docs/reference/notes.toml"
-    assert set(related) <= {*NAMES, *MODULE_NAMES} - {name}
-
-
 @pytest.mark.parametrize("name", NOTES)
 def test_notes_refer_to_sections_of_the_theory(name):
     assert NOTES[name]
     assert set(NOTES[name].get("theory", "").split()) <= titled_labels()
 
 
+def documented(name: str) -> object:
+    """The public object of a name of the reference; skips a test if it needs a library that is not installed."""
+    module, _, short = name.rpartition(".")
+    if module in {"learn.gpy", "learn.gpytorch", "learn.botorch", "learn.dask"}:
+        pytest.importorskip({"gpy": "GPy"}.get(module[6:], module[6:]))
+    return getattr(importlib.import_module(f"rankernel.{module}") if module else rankernel, short)
+
+
 def documented_sections(name: str) -> set[str]:
-    """The sections of the docstring of a public name."""
-    return set(re.findall(r"^([A-Z][\w ]+)\n-{3,}$", inspect.getdoc(getattr(rankernel, name)), re.MULTILINE))
+    """The sections of the docstring of a public name, and the example of its note."""
+    text = inspect.getdoc(documented(name))
+    found = set(re.findall(r"^([A-Z][\w ]+)\n-{3,}$", text, re.MULTILINE))
+    return (
+        found
+        | ({"Parameters"} if "Attributes" in found else set())
+        | ({"Examples"} if "example" in NOTES.get(name, {}) else set())
+    )
 
 
 def sections_needed(name: str) -> set[str]:
     """Parameters or attributes where there are any, returned values of functions, and an example."""
-    thing = getattr(rankernel, name)
+    thing = documented(name)
     if isinstance(thing, type):
-        has_fields = not inspect.isabstract(thing) and bool(inspect.signature(thing).parameters)
+        is_error = issubclass(thing, Exception)
+        has_fields = not is_error and not inspect.isabstract(thing) and bool(inspect.signature(thing).parameters)
         return {"Examples"} | ({"Parameters"} if has_fields else set())
     signature = inspect.signature(thing)
     returns = {"Returns"} if signature.return_annotation not in (None, "None") else set()
-    return {"Examples", "Parameters"} | returns
+    return {"Examples"} | returns | ({"Parameters"} if signature.parameters else set())
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in MODULES])
+@pytest.mark.parametrize("name", [name for name in (*NAMES, *MODULE_NAMES) if name not in MODULES])
 def test_reference_entries_have_all_sections(name):
-    thing = getattr(rankernel, name)
-    if isinstance(thing, type) and issubclass(thing, Exception):
-        assert inspect.getdoc(thing)
-        return
-    found = documented_sections(name) | ({"Parameters"} if "Attributes" in documented_sections(name) else set())
-    assert sections_needed(name) <= found, f"{name}: add {sections_needed(name) - found} to the docstring"
+    missing = sections_needed(name) - documented_sections(name)
+    assert not missing, f"{name}: add {missing} to the docstring, or an example to docs/reference/notes.toml"
     related = related_names(name, NOTES)
     assert related, f"{name}: add see_also to docs/reference/notes.toml"
-    assert set(related) <= set(NAMES) - {name}
+    assert set(related) <= {*NAMES, *MODULE_NAMES} - {name}
+
+
+@pytest.mark.parametrize("name", [name for name in NOTES if "example" in NOTES[name]])
+def test_examples_of_the_notes(name, tmp_path, monkeypatch):
+    example = NOTES[name]["example"]
+    for library in set(re.findall(r"botorch|votekit|pref_voting|preflibtools", example)):
+        pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
+    test = doctest.DocTestParser().get_doctest(example, {}, name, None, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+    assert result.attempted
+    assert not result.failed
+
+
+@pytest.mark.parametrize("module", ["plots", "datasets", "interop", "io", "gram", "completions"])
+def test_public_names_of_modules_are_in_the_reference(module):
+    home = importlib.import_module(f"rankernel.{module}")
+    own = [thing for thing in vars(home).values() if getattr(thing, "__module__", "") == home.__name__]
+    with_example = [thing.__name__ for thing in own if "\n    Examples\n" in (thing.__doc__ or "")]
+    shown = {*NAMES, *(name.rpartition(".")[2] for name in MODULE_NAMES)}
+    assert set(getattr(home, "__all__", with_example)) <= shown
 
 
 @pytest.mark.parametrize("name", rankernel.stats.__all__)

@@ -16,8 +16,7 @@ ORDER = [
     "errors",
     "_utils",
     "rankings",
-    "order_tables",
-    "pair_tables",
+    "columns",
     "_loops",
     "preferences",
     "data",
@@ -52,9 +51,10 @@ GRAM_ORDER = [
 ]
 # Methods that hand over to a later layer, imported when they are called: kernel.gram(...), result.plot().
 HANDED_OVER = {
-    ("rankings", "order_tables"),
+    ("rankings", "columns"),
     ("kernels", "gram"),
     ("distances", "completions"),
+    ("preferences", "comparisons"),
     ("preferences", "completions"),
     ("comparisons", "models"),
     ("models", "plots"),
