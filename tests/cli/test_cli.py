@@ -363,6 +363,8 @@ def test_sequential(tmp_path):
     assert found["pvalue"] == pytest.approx(expected.pvalue, rel=1e-9)
     words = " ".join(run("test", tmp_path / "x.csv", *options).stdout.split())
     assert f"first after {expected.stopped_at} pairs" in words
+    assert "as long as the items are the same 3" in words
+    assert found["n_items"] == 3
     assert "leave out --paired" in run("test", tmp_path / "x.csv", *options, "--paired", "x").stderr
 
 

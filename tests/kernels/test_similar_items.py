@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
+from threadpoolctl import threadpool_limits
 
 import rankernel as rk
 
@@ -63,6 +64,19 @@ def test_matches_brute_force(make):
     full = np.array(list(itertools.permutations(range(N)))[::5], dtype=np.int32)
     values = [[oracle(x, y) for y in full.tolist()] for x in full.tolist()]
     np.testing.assert_allclose(kernel.matrix(full, full), values, rtol=1e-12, atol=1e-13)
+
+
+def test_values_do_not_depend_on_threads():
+    """BLAS sums in another order with several threads, from about 100 items."""
+    points = rng.normal(size=(120, 4))
+    similarity = np.exp(-((points[:, None] - points) ** 2).sum(axis=2))
+    ballots = rk.datasets.uniform(4, 120, rng=0).top(20)
+    for kernel in (rk.Kendall(similarity=similarity), rk.RankBiasedOverlap(similarity=similarity)):
+        grams = []
+        for n_threads in (1, 2):
+            with threadpool_limits(n_threads):
+                grams.append(kernel.gram(ballots))
+        np.testing.assert_array_equal(*grams)
 
 
 def test_identity_is_the_plain_kernel(make):

@@ -427,6 +427,15 @@ def test_prediction_sets_of_matrices_counts_and_partial_labels():
         model.predict_set(X, 2)
 
 
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+def test_prediction_sets_do_not_depend_on_the_scale_of_weights(scale):
+    X, y = noisy_labels(90, 2)
+    plain = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, y)
+    scaled = KernelRankingRegressor(scale, kernel="rbf", gamma=0.3).fit(X, y, np.full(90, scale))
+    for level in (0.5, 0.9):
+        np.testing.assert_array_equal(scaled.predict_set(X, level).before, plain.predict_set(X, level).before)
+
+
 def test_prior_does_not_matter_for_full_labels():
     X, y = linear_labels(20, 4)
     one, other = (KernelRankingRegressor(prior=prior).fit(X, y).predict_scores(X) for prior in (0, np.inf))

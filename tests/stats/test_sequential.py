@@ -111,6 +111,32 @@ def test_covariates_in_portions():
     assert parts.n_observations == 12
 
 
+@pytest.mark.parametrize("dtypes", [(int, float), (bool, int)])
+def test_equal_numbers_of_any_type_are_equal_labels(dtypes):
+    z = np.arange(24) % 2
+    whole = rk.SequentialMMDTest(KERNEL).update(rk.concat([X, Y]), covariate=z)
+    first, second = (z[:12].astype(dtype) for dtype in dtypes)
+    parts = rk.SequentialMMDTest(KERNEL).update(X, covariate=first).update(Y, covariate=second)
+    np.testing.assert_allclose(parts.log_evalues, whole.log_evalues, atol=1e-12)
+    with pytest.raises(rk.RankingError, match="numbers before, and is text now"):
+        parts.update(X, covariate=z[:12].astype(str))
+    with pytest.raises(rk.RankingError, match="row 3 is None"):
+        rk.SequentialMMDTest(KERNEL).update(X, covariate=["a", "b", "a", None] * 3)
+    with pytest.raises(rk.RankingError, match="row 1 is nan"):
+        rk.SequentialMMDTest(KERNEL, covariate_kernel="delta").update(X, covariate=[1.0, np.nan] * 6)
+
+
+def test_refused_updates_change_nothing():
+    other = rk.Rankings([[0, 1]] * 12, items=["a", "b"])
+    test = rk.SequentialMMDTest(KERNEL)
+    with pytest.raises(rk.RankingError, match="does not have the item '0'"):
+        test.update(X, other)
+    assert test.update(other, other).n_observations == 12
+    with pytest.raises(rk.RankingError, match="Y has the new item 'c'"):
+        test.update(other, rk.Rankings([[0, 1, 2]] * 12, items=["a", "b", "c"]))
+    assert test.n_observations == 12
+
+
 def test_shift_is_found_and_stays_found():
     test = rk.SequentialMMDTest(KERNEL).update(lists(300, [0, 1, 2, 3], 4), lists(300, [3, 2, 1, 0], 5))
     assert test.rejected
@@ -166,7 +192,7 @@ def test_wrong_updates():
         rk.SequentialMMDTest(KERNEL).update(X, Y[:3])
     with pytest.raises(ValueError, match="use a new test"):
         rk.SequentialMMDTest(KERNEL).update(X, Y).update(X, covariate=np.arange(12))
-    with pytest.raises(rk.RankingError, match="other items"):
+    with pytest.raises(rk.RankingError, match="does not have the item '2'"):
         rk.SequentialMMDTest(KERNEL).update(X, Y).update([[0, 1]], [[1, 0]])
     with pytest.raises(rk.RankingError, match="partial orders"):
         rk.SequentialMMDTest(KERNEL).update(rk.Preferences.from_pairs([[("a", "b"), ("c", "d")]]), X[:1])

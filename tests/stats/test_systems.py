@@ -159,6 +159,30 @@ def test_wrong_data():
         compare(orders, queries, ["a"] * 6)
     with pytest.raises(rk.RankingError, match="at least two"):
         compare(orders[:3], queries[:3], systems[:3])
+    with pytest.raises(rk.RankingError, match="query of row 1 is missing"):
+        compare(orders, ["q0", None, *queries[2:]], systems)
+    with pytest.raises(rk.RankingError, match="count several times"):
+        rk.compare_systems(rk.Rankings.from_orders(orders, counts=[2] * 6), queries=queries, systems=systems)
+
+
+def test_wrong_judgements():
+    data = runs(3, {"a": 0.5, "b": 1.0}, 8)
+
+    def judged(queries):
+        columns = {
+            "query": np.repeat(queries, 2),
+            "item": ["q0d1", "q0d2"] * len(queries),
+            "rank": [1, 2] * len(queries),
+        }
+        return rk.Rankings.from_long(columns, user="query", item="item", rank="rank")
+
+    with pytest.raises(rk.RankingError, match=r"'q0', \.\.\. in X and 'x0', \.\.\. in the judgements"):
+        compare(*data, judgements=judged(["x0", "x1"]))
+    with pytest.raises(rk.RankingError, match="use from_long"):
+        compare(*data, judgements=rk.Rankings([[0, 1]] * 3))
+    twice = judged(["q0", "q1"])
+    with pytest.raises(rk.RankingError, match="'q0' has two rows of judgements"):
+        compare(*data, judgements=twice[[0, 0, 1]])
 
 
 # ---------------------------------------------------------------------- RBO^a of Corsi and Urbano (2024)

@@ -61,7 +61,8 @@ Sequential = Annotated[
     bool,
     typer.Option(
         "--sequential",
-        help="Rows are in time order: a test of two groups that may be repeated whenever rows are added to the file.",
+        help="Rows are in time order: a test of two groups that may be repeated whenever rows are added to the file. "
+        "A new item changes all earlier values and begins a new test.",
         rich_help_panel=COMPUTING,
     ),
 ]
@@ -247,13 +248,14 @@ def compare_sequentially(
     }
     if showing.json:
         names = ("evalue", "pvalue", "rejected", "stopped_at", "n_observations")
-        print_json(facts | {name: getattr(test, name) for name in names})
+        print_json(facts | {name: getattr(test, name) for name in names} | {"n_items": source.rankings.n_items})
         return
     screen = console()
     print_facts(screen, facts)
     found = f"differ, first after {test.stopped_at:,} pairs" if test.rejected else "do not differ significantly so far"
     screen.print(f"\n{' and '.join(voters)} {found}: ", end="")
-    screen.print(f"p = {test.pvalue:.2g}, e-value {test.evalue:.3g} (valid at any time)", style="bold")
+    screen.print(f"p = {test.pvalue:.2g}, e-value {test.evalue:.3g}", style="bold", end="")
+    screen.print(f" (valid at any time, as long as the items are the same {source.rankings.n_items})")
 
 
 # ---------------------------------------------------------------------- text

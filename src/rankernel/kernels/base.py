@@ -816,8 +816,8 @@ def inner_products(left: FloatArray, right: FloatArray, total: FloatArray | None
 
 
 def last_axis_product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return ``rows @ matrix`` for a square matrix and rows of any shape, each summed in a fixed order."""
-    return inner_products(rows.reshape(-1, len(matrix)), matrix).reshape(rows.shape)
+    """Return ``rows @ matrix`` for rows of any shape, each summed in a fixed order."""
+    return inner_products(rows.reshape(-1, len(matrix)), matrix).reshape(*rows.shape[:-1], matrix.shape[1])
 
 
 @lru_cache(maxsize=8)

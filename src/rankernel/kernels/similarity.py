@@ -20,7 +20,7 @@ from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_instance, check_list, check_number, check_numbers, short_repr
 from rankernel.data import as_data
 from rankernel.distances import LinearForm, Transform
-from rankernel.kernels.base import Facts, KnownKernel, Parameters, cached_facts, inner_products
+from rankernel.kernels.base import Facts, KnownKernel, Parameters, cached_facts, inner_products, last_axis_product
 
 SCALE = "similarity__scale"  # the name of the parameter in kernels
 NAME = "similarity matrix"  # in error messages
@@ -251,11 +251,11 @@ def position_form(plain: LinearForm, similarity: Similarity) -> LinearForm:
     """Return ``trace(S P' G P^T)``, P the probabilities of items and positions."""
 
     def by_item(S: FloatArray, multiply: Transform) -> Transform:
-        return lambda means: np.asarray(S @ multiply(means))
+        return lambda means: np.swapaxes(last_axis_product(np.swapaxes(multiply(means), -1, -2), S), -1, -2)
 
     derivatives = {name: by_item(similarity.scaled, change) for name, change in plain.derivatives.items()}
     derivatives[SCALE] = by_item(similarity.derivative, plain.multiply)
-    multiply, root = by_item(similarity.scaled, plain.multiply), by_item(similarity.root.T, plain.root)
+    multiply, root = by_item(similarity.scaled, plain.multiply), by_item(similarity.root, plain.root)
     return LinearForm("positions", multiply, root, derivatives, mixes_items=True)
 
 
@@ -286,15 +286,20 @@ def pair_form(_: LinearForm, similarity: Similarity) -> LinearForm:
         result[:, first, second], result[:, second, first] = pairs, -pairs
         return result
 
+    def product(left: FloatArray, pairs: FloatArray, right: FloatArray) -> FloatArray:
+        """Return ``left.T @ M @ right`` for the signs M of each row."""
+        half = np.swapaxes(last_axis_product(signs(pairs), right), 1, 2)
+        return np.swapaxes(last_axis_product(half, left), 1, 2)
+
     def root(pairs: FloatArray) -> FloatArray:
-        return np.asarray((factor.T @ signs(pairs) @ factor)[:, rows, columns] * np.sqrt(2 / norm))
+        return np.asarray(product(factor, pairs, factor)[:, rows, columns] * np.sqrt(2 / norm))
 
     def multiply(pairs: FloatArray) -> FloatArray:
-        return np.asarray((S @ signs(pairs) @ S)[:, first, second] * (2 / norm))
+        return np.asarray(product(S, pairs, S)[:, first, second] * (2 / norm))
 
     def derivative(pairs: FloatArray) -> FloatArray:
-        M = signs(pairs)
-        both = change @ M @ S + S @ M @ change - norm_change / norm * (S @ M @ S)
+        mixed = product(change, pairs, S)  # M is antisymmetric
+        both = mixed - np.swapaxes(mixed, 1, 2) - norm_change / norm * product(S, pairs, S)
         return np.asarray(both[:, first, second] * (2 / norm))
 
     return LinearForm("pairs", multiply, root, {SCALE: derivative}, mixes_items=True)

@@ -379,7 +379,10 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         return Preferences._trusted(closure(np.packbits(before, axis=2)), self.items_, counts, (), ((),) * len(signs))
 
     def _calibrate(self) -> tuple[Self, Indices, FloatArray, FloatArray]:
-        """Return the model of a part of the rows, these rows, and the sorted scores of the others with weights."""
+        """Return the model of a part of the rows, these rows, and the sorted scores of the others with weights.
+
+        The weights are divided by that of a voter on average, which is the weight of a new row.
+        """
         if self._calibration is None:
             covariates, labels, weights = self._training
             order = np.random.default_rng(as_seed(self.random_state, "random_state")).permutation(len(labels))
@@ -389,7 +392,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
             stated = np.trunc(mean_statistics(as_rows(labels[rest]), "pairs"))
             wrong = np.where(stated != 0, -stated * model._predict_signs(columns[rest]), -math.inf)
             known = stated.any(axis=1)
-            scores, mass = wrong.max(axis=1, initial=-math.inf)[known], weights[rest][known]
+            mass = weights[rest][known] * labels.counts.sum() / weights.sum()
+            scores = wrong.max(axis=1, initial=-math.inf)[known]
             by_score = np.argsort(scores, kind="stable")
             self._calibration = model, part, scores[by_score], mass[by_score]
         return self._calibration

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, RankArray
-from rankernel._utils.checks import check_choice, check_labels, check_number
+from rankernel._utils.checks import check_choice, check_labels, check_number, short_repr
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.completions.draws import CompletionModel
 from rankernel.data import only_rankings
@@ -33,7 +33,7 @@ from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import MEDIAN, Kernel
-from rankernel.rankings import Rankings, unique_rows
+from rankernel.rankings import Rankings, is_missing, unique_rows
 from rankernel.stats.base import check_kernel, warn_if_not_characteristic
 from rankernel.stats.goodness_of_fit import bucket_patterns, make_sampler
 
@@ -118,7 +118,7 @@ class SequentialMMDTest:
         self.method = method
         self.log_evalues: list[float] = []
         self._rng = as_generator(rng)
-        self._items: tuple[str, ...] | None = None
+        self._items: tuple[str, ...] = ()
         self._kind = ""  # what the test was updated with
         self._pending: list[tuple[RankArray, NDArray[Any]]] = []  # observations before the bandwidth is set
         self._waiting: tuple[RankArray, NDArray[Any]] | None = None  # a ranking without a partner, and its covariate
@@ -198,20 +198,24 @@ class SequentialMMDTest:
         else:
             values = check_labels("covariate", covariate, len(given))
             ranks, values = self._voters(given, "X"), np.repeat(self._check_covariate(values), given.counts)
-        self._kind = kind
         if covariate is None:
             points, values = np.stack([ranks, others], axis=1), np.zeros((len(ranks), 2))
         else:
             points, values = self._swapped(ranks, values)
         self._add(points, values)
+        self._kind = kind
         return self
 
     def _aligned(self, rankings: Rankings, name: str) -> Rankings:
         """Return rankings with the items in the order of the first update."""
-        if self._items is None:
+        if name == "X" and not self._kind:
             self._items = rankings.items
-        if set(rankings.items) != set(self._items):
-            raise RankingError(f"{name} has other items than the rankings before; all must rank the same items")
+        if other := sorted(set(rankings.items) ^ set(self._items)):
+            which = f"{name} has the new item" if other[0] in rankings.items else f"{name} does not have the item"
+            raise RankingError(
+                f"{which} {short_repr(other[0])}; all updates must have the same items: give those that may appear "
+                "with items=... from the first update on, or use a new test"
+            )
         return rankings if rankings.items == self._items else rankings.with_items(self._items)
 
     def _voters(self, rankings: Rankings, name: str) -> RankArray:
@@ -231,14 +235,22 @@ class SequentialMMDTest:
         return np.take_along_axis(bucket_patterns(X), full.astype(np.intp), axis=1)
 
     def _check_covariate(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return finite numbers for the Gaussian kernel, or labels as strings."""
-        if self.covariate_kernel == "auto":
-            self.covariate_kernel = "gaussian" if values.dtype.kind == "f" else "delta"
-        if self.covariate_kernel == "delta":
-            return values.astype(str)
-        if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-            raise RankingError("covariate: the Gaussian kernel takes finite numbers; give covariate_kernel='delta'")
-        return values.astype(np.float64)
+        """Return finite numbers, or labels as strings, like those of the updates before."""
+        kernel = self.covariate_kernel
+        if kernel == "auto":
+            kernel = "gaussian" if values.dtype.kind == "f" else "delta"
+        is_numeric = values.dtype.kind in "biuf"
+        values = values.astype(np.float64) if is_numeric else values
+        for row, value in enumerate(values.tolist()):
+            if is_missing(value) or value in (math.inf, -math.inf):
+                raise RankingError(f"the covariate of row {row} is {value}; leave out rows without a label or number")
+        if self._waiting is not None and (self._waiting[1].dtype.kind == "f") != is_numeric:
+            kinds = ("text", "numbers") if is_numeric else ("numbers", "text")
+            raise RankingError("covariate was {} before, and is {} now; give values of one type".format(*kinds))
+        if kernel == "gaussian" and not is_numeric:
+            raise RankingError("covariate: the Gaussian kernel takes numbers; give covariate_kernel='delta'")
+        self.covariate_kernel = kernel
+        return values if is_numeric else values.astype(str)
 
     def _swapped(self, ranks: RankArray, values: NDArray[Any]) -> tuple[RankArray, NDArray[Any]]:
         """Return the points of successive pairs of rankings; the last of an odd number waits for the next update."""
@@ -255,15 +267,15 @@ class SequentialMMDTest:
         """Add observations, each of several points; those that set a bandwidth wait until there are enough."""
         n_free = 0
         if self._plan is None:
-            is_gaussian = self._kind == "covariate" and self.covariate_kernel == "gaussian"
+            is_gaussian = points.shape[1] == len(INDEPENDENCE) and self.covariate_kernel == "gaussian"
             n_free = WARM_UP if is_gaussian or MEDIAN in self.kernel.params.values() else 0
-            self._pending.append((points, values))
-            points, values = (np.concatenate(parts) for parts in zip(*self._pending, strict=True))
+            pending = [*self._pending, (points, values)]
+            points, values = (np.concatenate(parts) for parts in zip(*pending, strict=True))
             if len(points) < max(n_free, 1):
+                self._pending = pending
                 return
-            self._pending = []
             self._plan = self.kernel.plan(self._rankings(points[: max(n_free, 1)]), method=self.method)
-            self.kernel = self._plan.kernel
+            self.kernel, self._pending = self._plan.kernel, []
             warn_if_not_characteristic(self.kernel, self._rankings(points))
             if is_gaussian:
                 first = values[:n_free, :2].ravel()
@@ -273,7 +285,6 @@ class SequentialMMDTest:
 
     def _rankings(self, points: RankArray) -> Rankings:
         """Return points as rankings."""
-        assert self._items is not None
         return Rankings._trusted(points.reshape(-1, points.shape[-1]), self._items)
 
     def _values(self, points: RankArray, values: NDArray[Any], others: RankArray, other: NDArray[Any]) -> FloatArray:

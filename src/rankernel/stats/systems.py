@@ -24,7 +24,7 @@ from rankernel.errors import RankingError, require
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.positional import RankBiasedOverlap
-from rankernel.rankings import FREE, Rankings, dense_ranks
+from rankernel.rankings import FREE, Rankings, dense_ranks, is_missing
 from rankernel.stats._permutations import PermutationStatistic, named_generator, sample_null_distribution
 from rankernel.stats.base import Interval, PrintedResult, SummaryLines
 from rankernel.stats.k_sample import Correction, adjust_pvalues
@@ -215,27 +215,32 @@ def compare_systems(
     lists = only_rankings(X, TASK)
     of_row = labels_of(lists, "queries", queries, "query")
     names, codes = group_codes(labels_of(lists, "systems", systems, "system"))
+    if (lists.counts != 1).any():
+        raise RankingError("X has rows that count several times; give one list for each query and system")
     if len(names) < 2:
         raise RankingError("systems has only one value; give the lists of at least two systems")
-    judged: dict[str, list[tuple[int, Any]]] | None = None
-    if judgements is not None:
-        relevance = only_rankings(judgements, TASK, "judgements")
-        judged = rows_by_query(labels_of(relevance, "judgements", None, "query"), [0] * len(relevance))
-    found, common = [], []
-    by_query = rows_by_query(of_row, codes.tolist())
-    for query, rows in by_query.items():
-        if len(dict(rows)) < len(rows):
-            raise RankingError(f"query {printable(query)!r} has two lists of one system; give one list for each")
-        if len(rows) < len(names) or (judged is not None and query not in judged):
-            continue
-        retrieved = [documents_of(lists, row) for _, row in sorted(rows)]
-        if judged is not None:
-            retrieved.append(documents_of(relevance, judged[query][0][1]))
-        found.append(overlap_matrix(retrieved, given, len(names)))
-        common.append(query)
+    by_query = rows_by_query(of_row, codes.tolist(), "two lists of one system")
+    common = [query for query, rows in by_query.items() if len(rows) == len(names)]
     if len(common) < 2:
         raise RankingError(f"{len(common)} queries have a list of each system; a comparison needs at least two")
-    overlaps = np.array(found)
+    judged: dict[str, dict[int, int]] | None = None
+    if judgements is not None:
+        relevance = only_rankings(judgements, TASK, "judgements")
+        of_judged = labels_of(relevance, "judgements", None, "query")
+        judged = rows_by_query(of_judged, [0] * len(relevance), "two rows of judgements")
+        common = [query for query in common if query in judged]
+        if len(common) < 2:
+            raise RankingError(
+                f"{len(common)} queries have judgements and a list of each system; a comparison needs at least two: "
+                f"queries are {printable(next(iter(by_query)))!r}, ... in X and {printable(next(iter(judged)))!r}, ... "
+                "in the judgements"
+            )
+    overlaps = np.empty((len(common), len(names) + (judged is not None), len(names) + (judged is not None)))
+    for number, query in enumerate(common):
+        retrieved = [documents_of(lists, row) for _, row in sorted(by_query[query].items())]
+        if judged is not None:
+            retrieved.append(documents_of(relevance, judged[query][0]))
+        overlaps[number] = overlap_matrix(retrieved, given, len(names))
     pairs = list(combinations(range(len(names)), 2))
     statistics = [ExchangedPair(overlaps, a, b, seed) for a, b in pairs]
     is_tested = overlaps.shape[1] > 2
@@ -288,15 +293,26 @@ def labels_of(lists: Rankings, name: str, given: Any, label: str) -> NDArray[Any
     if given is None:
         given = (lists.labels or {}).get(label)
     if given is None:
-        raise RankingError(f"{name}: the data has no label {label!r}; give one value for each row")
-    return check_labels(name, given, len(lists))
+        advice = (
+            "give one value for each row"
+            if name != "judgements"
+            else "read a file of TREC judgements, or use from_long"
+        )
+        raise RankingError(f"{name}: the data has no label {label!r}; {advice}")
+    labels = check_labels(name, given, len(lists))
+    for row, each in enumerate(labels.tolist()):
+        if is_missing(each):
+            raise RankingError(f"{name}: the {label} of row {row} is missing; leave out rows without one")
+    return labels
 
 
-def rows_by_query(queries: NDArray[Any], codes: list[int]) -> dict[str, list[tuple[int, Any]]]:
-    """Return the systems and rows of each query, in order of first appearance."""
-    result: dict[str, list[tuple[int, Any]]] = {}
+def rows_by_query(queries: NDArray[Any], codes: list[int], problem: str) -> dict[str, dict[int, int]]:
+    """Return the row of each system for each query, in order of first appearance."""
+    result: dict[str, dict[int, int]] = {}
     for row, (query, code) in enumerate(zip(queries.tolist(), codes, strict=True)):
-        result.setdefault(str(query), []).append((code, row))
+        if code in result.setdefault(str(query), {}):
+            raise RankingError(f"query {printable(str(query))!r} has {problem}; give one for each query")
+        result[str(query)][code] = row
     return result
 
 
