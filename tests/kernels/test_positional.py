@@ -268,7 +268,7 @@ def test_tables_and_marginals_agree():
     assert isinstance(by_table, PositionalEvaluator)
     by_marginals = LinearEvaluator(MIXED, MIXED, lambda X: mean_statistics(X, "positions"), form)
     for kernel in (OVERLAP, rk.Hamming()):
-        value, other = (evaluator.values([kernel], everything) for evaluator in (by_table, by_marginals))
+        value, other = (evaluator.values(kernel, everything) for evaluator in (by_table, by_marginals))
         np.testing.assert_allclose(value, other, rtol=1e-12)
     derivative, other = (evaluator.gradients(OVERLAP, everything)["p"] for evaluator in (by_table, by_marginals))
     np.testing.assert_allclose(derivative, other, rtol=1e-11, atol=1e-14)

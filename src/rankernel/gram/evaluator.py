@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
 from rankernel._utils.resources import check_interrupt, n_threads, run_in_threads, run_interruptibly
-from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
 from rankernel.gram.jackknife import Norms, cosines
 from rankernel.kernels.algebra import Constant, Term, Tree, terms
@@ -112,8 +111,8 @@ class Evaluator(ABC):
     n_blocks: int = 2  # independent blocks of draws, of which an unbiased diagonal needs two; none are needed if exact
 
     @abstractmethod
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return a block for kernels that differ in their parameters only: shape (n_kernels, n_rows, n_columns)."""
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return a block."""
 
     @abstractmethod
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
@@ -151,7 +150,7 @@ class Evaluator(ABC):
 
         ``unbiased`` asks for estimates of the entries on the diagonal without their bias.
         """
-        return self.single_entries(rows, columns, lambda block: self.values([kernel], block)[0])
+        return self.single_entries(rows, columns, lambda block: self.values(kernel, block))
 
     def paired_gradients(self, kernel: Kernel, rows: Indices, columns: Indices) -> dict[str, FloatArray]:
         """Return the derivatives of single entries in each parameter of the kernel."""
@@ -182,7 +181,7 @@ class Evaluator(ABC):
 
         With the name of a parameter, the block contains the derivative in that parameter.
         """
-        value = self.gradients(kernel, block)[parameter] if parameter else self.values([kernel], block)[0]
+        value: Any = self.gradients(kernel, block)[parameter] if parameter else self.values(kernel, block)
         if norms is None:
             return BlockEstimate(value, np.zeros_like(value), np.zeros(value.shape, dtype=bool))
         r, c = np.indices(value.shape).reshape(2, -1)
@@ -209,12 +208,9 @@ class ConstantEvaluator(Evaluator):
         self.shape = shape
         self.details = "constant" if all(shape) else "no entries"
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the constants."""
-        shape = block_shape(self.shape, block)
-        if not all(self.shape):
-            return np.zeros((len(kernels), *shape))
-        return np.stack([np.full(shape, kernel.value) for kernel in kernels if isinstance(kernel, Constant)])
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the constant."""
+        return np.full(block_shape(self.shape, block), kernel.value if isinstance(kernel, Constant) else 0.0)
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return empty matrices; a constant has no parameters."""
@@ -227,7 +223,7 @@ class ConstantEvaluator(Evaluator):
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the logarithm of the constant."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.values([kernel], block)[0]))
+            return np.asarray(np.log(self.values(kernel, block)))
 
 
 class SumEvaluator(Evaluator):
@@ -243,13 +239,9 @@ class SumEvaluator(Evaluator):
         """Return each term of a kernel with its evaluator."""
         return list(zip(terms(kernel), self.parts, strict=True))
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the weighted sums of the terms."""
-        total: Any = 0.0
-        for group, part in zip(zip(*map(terms, kernels), strict=True), self.parts, strict=True):
-            weights = np.array([term.weight for term in group])
-            total = total + weights[:, None, None] * part.values([term.kernel for term in group], block)
-        return np.asarray(total)
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the weighted sum of the terms."""
+        return np.asarray(sum(term.weight * part.values(term.kernel, block) for term, part in self.terms(kernel)))
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives in the weights and in the parameters of all terms."""
@@ -258,7 +250,7 @@ class SumEvaluator(Evaluator):
             for name, matrix in part.gradients(term.kernel, block).items():
                 found[term.prefix + name] = term.weight * matrix
             if term.scales:
-                value = part.values([term.kernel], block)[0]
+                value = part.values(term.kernel, block)
                 for name, scale in term.scales:
                     found[name] = np.asarray(found.get(name, 0.0) + term.weight / scale * value)
         return {name: found[name] for name in kernel.params}
@@ -298,11 +290,11 @@ class RowsEvaluator(Evaluator):
             if len(inside):
                 yield evaluator, inside, (indices[inside], block[1])
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return a block, piece by piece."""
-        out = np.zeros((len(kernels), *block_shape(self.shape, block)))
+        out = np.zeros(block_shape(self.shape, block))
         for evaluator, inside, piece in self.pieces(block):
-            out[:, inside] = evaluator.values(kernels, piece)
+            out[inside] = evaluator.values(kernel, piece)
         return out
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
@@ -336,23 +328,16 @@ class RowsEvaluator(Evaluator):
 # ---------------------------------------------------------------------- evaluation on full rankings
 
 
-def kernel_matrices(kernels: Sequence[Kernel], X: RankArray, Y: RankArray) -> list[FloatArray]:
-    """Return the matrices of kernels that differ in their parameters only; their distances are computed once."""
-    facts = [kernel.facts(X.shape[1]) for kernel in kernels]
-    distance = facts[0].distance
-    if distance is None or facts[0].function is None:
-        return [kernel.matrix(X, Y) for kernel in kernels]
+def full_matrix(kernel: Kernel, X: RankArray, Y: RankArray) -> FloatArray:
+    """Return the kernel between full rankings; a function of a distance of few values is looked up in a table."""
+    n_items, facts = X.shape[1], kernel.facts(X.shape[1])
+    distance, function = facts.distance, facts.function
+    if distance is None or function is None:
+        return kernel.matrix(X, Y)
     d = distance.between(X, Y)
-    return [at_distances(each.function.value, distance, d, X.shape[1]) for each in facts if each.function is not None]
-
-
-def at_distances(
-    function: Callable[[NDArray[Any]], FloatArray], distance: Distance, d: NDArray[Any], n_items: int
-) -> FloatArray:
-    """Return a function of distances, by a table if they have few values."""
     if distance.integer and distance.maximum(n_items) < min(MAX_TABLE, d.size):
-        return np.asarray(function(np.arange(int(distance.maximum(n_items)) + 1))[d])
-    return np.asarray(function(d))
+        return np.asarray(function.value(np.arange(int(distance.maximum(n_items)) + 1))[d])
+    return np.asarray(function.value(d))
 
 
 def log_matrix(kernel: Kernel, facts: Facts, X: RankArray, Y: RankArray) -> FloatArray:
@@ -390,9 +375,9 @@ class FullEvaluator(Evaluator):
     def __init__(self, kernel: Kernel, X: RankArray, Y: RankArray) -> None:
         self.kernel, self.X, self.Y = kernel, X, Y
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the kernel."""
-        return np.stack(kernel_matrices(kernels, self.X[block[0]], self.Y[block[1]]))
+        return full_matrix(kernel, self.X[block[0]], self.Y[block[1]])
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives of the kernel."""
@@ -445,10 +430,10 @@ class EnumerationEvaluator(Evaluator):
         """Return the completions of the rows and of the columns of a block."""
         return self.left.part(block[0]), self.right.part(block[1])
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the means over both sets."""
         left, right = self.sides(block)
-        return np.stack([set_means(m, left, right) for m in kernel_matrices(kernels, left.ranks, right.ranks)])
+        return set_means(full_matrix(kernel, left.ranks, right.ranks), left, right)
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the means of the derivatives."""
@@ -575,7 +560,7 @@ def fill_gram(
 
         run_blocks(write, out.shape, side, symmetric, n_jobs, quick=True)
     elif isinstance(rows, slice) and isinstance(columns, slice):
-        fill([out], lambda block: evaluator.values([kernel], block), side, symmetric, n_jobs, evaluator.quick)
+        fill([out], lambda block: [evaluator.values(kernel, block)], side, symmetric, n_jobs, evaluator.quick)
     else:
         first = [
             np.arange(length) if isinstance(part, slice) else np.unique(part, return_index=True)[1]
@@ -584,7 +569,7 @@ def fill_gram(
 
         def scatter(block: Slices) -> None:
             top, left = block
-            value = evaluator.values([kernel], block)[0]
+            value = evaluator.values(kernel, block)
             if symmetric and top == left:
                 value = np.triu(value) + np.triu(value, 1).T
             out[np.ix_(first[0][top], first[1][left])] = value

@@ -531,7 +531,7 @@ class Plan:
         out, evaluator = np.empty((len(rows), len(columns))), self._evaluator
 
         def compute(block: tuple[slice, slice]) -> list[FloatArray]:
-            return [evaluator.values([self.kernel], (rows[block[0]], columns[block[1]]))[0]]
+            return [evaluator.values(self.kernel, (rows[block[0]], columns[block[1]]))]
 
         mirrored = self._symmetric and np.array_equal(first, second) and bool((np.diff(first) > 0).all())
         fill([out], compute, evaluator.side_for(*out.shape), mirrored, n_jobs, evaluator.quick)

@@ -148,26 +148,21 @@ class LinearEvaluator(Evaluator):
                 inner_products(rows, columns.T, matrix)
         return out
 
-    def forms(self, kernels: Sequence[Kernel]) -> list[LinearForm]:
-        """Return the forms of kernels."""
-        found = [kernel.facts(self.X.n_items).form for kernel in kernels]
-        return [form for form in found if form is not None]
-
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the kernels; those without a form have no parameters, and are all the same."""
-        if self.form is None:
-            value = self.products(block)[0] + self.constant
-            return np.broadcast_to(value, (len(kernels), *value.shape))
-        if self.form.statistic == "positions" and not self.form.mixes_items:  # the root may be a large matrix
-            return self.products(block, [(same, form.multiply) for form in self.forms(kernels)])
-        return self.products(block, [(form.root, form.root) for form in self.forms(kernels)])
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the kernel; one without a form has no parameters."""
+        form = kernel.facts(self.X.n_items).form
+        if form is None:
+            return np.asarray(self.products(block)[0] + self.constant)
+        if form.statistic == "positions" and not form.mixes_items:  # the root may be a large matrix
+            return np.asarray(self.products(block, [(same, form.multiply)])[0])
+        return np.asarray(self.products(block, [(form.root, form.root)])[0])
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
         names = list(kernel.params)
-        if not names:
+        form = kernel.facts(self.X.n_items).form
+        if not names or form is None:
             return {}
-        (form,) = self.forms([kernel])
         return dict(zip(names, self.products(block, [(same, form.derivatives[name]) for name in names]), strict=True))
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
@@ -268,14 +263,14 @@ class WeightedKendallEvaluator(Evaluator):
         result[:, row, bucket] = sums / size, np.where(size > 1, tied, 0.0)
         return result[0], result[1]
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the kernel, which has no parameters, for each copy of it."""
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the kernel, which has no parameters."""
         rows, columns = block
         out = np.empty(block_shape((len(self.X), len(self.Y)), block))
         sides = self.order[rows], self.X.ranks[rows], self.Y.ranks[columns], self.sizes[columns]
         weights = self.left[0][rows], self.left[1][rows], self.right[0][columns], self.right[1][columns]
         _loops.pairs.weighted_concordance(*sides, *weights, self.kernel.combine == "additive", out)
-        return np.broadcast_to(out, (len(kernels), *out.shape))
+        return out
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return an empty dictionary: the kernel has no parameters."""
@@ -364,10 +359,9 @@ class PositionalEvaluator(Evaluator):
         frequencies = (np.bincount(side.items, minlength=X.n_items) for side in (left, right))
         self.mean_shared = float(np.multiply(*frequencies).sum()) / max(len(X) * len(Y), 1)
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the kernels."""
-        result = [self.sums(kernel, "", block) for kernel in kernels]
-        return result[0][None] if len(result) == 1 else np.stack(result)
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the kernel."""
+        return self.sums(kernel, "", block)
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""

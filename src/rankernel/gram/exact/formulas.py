@@ -460,12 +460,8 @@ class FormulaEvaluator(Evaluator):
         (logs, derivatives), inverse, offsets = self.solved(rate, kernel, rate, block)
         return logs + derivatives * (requested - rate), derivatives, inverse, offsets
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the block for each kernel."""
-        return np.stack([self.value(kernel, block) for kernel in kernels])
-
-    def value(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the block for one kernel."""
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the block."""
         if not self.exponential:
             table, inverse, _ = self.solved(kernel, kernel, None, block)
             return np.asarray(table[0][inverse])
@@ -500,7 +496,7 @@ class FormulaEvaluator(Evaluator):
             logs, _, inverse, offsets = self.log_table(kernel, block)
             rate = decay_rate(kernel, self.X.n_items)
             return np.asarray(logs[inverse] if offsets is None else logs[inverse] - rate * offsets)
-        values = self.value(kernel, block)
+        values = self.values(kernel, block)
         if (values <= 0).any():
             raise ExactnessError(f"{kernel} is 0 in double precision, or negative, for some pair; use gram")
         return np.asarray(np.log(values))

@@ -209,16 +209,15 @@ class KendallEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ values
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the mean of each kernel."""
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the mean of the kernel."""
         if self.direct:
-            out = np.empty((len(kernels), *block_shape((len(self.X), len(self.Y)), block)))
-            for kernel, matrix in zip(kernels, out, strict=True):
-                self.write_bits(kernel, block, matrix, matrix[:0, :0], False, False)
+            out = np.empty(block_shape((len(self.X), len(self.Y)), block))
+            self.write_bits(kernel, block, out, out[:0, :0], False, False)
             return out
-        if self.exponential:
-            return np.asarray(np.exp(self.log_means(kernels, block)))
-        return np.stack([self.from_moments(kernel, block) for kernel in kernels])
+        return (
+            np.asarray(np.exp(self.log_means(kernel, block))) if self.exponential else self.from_moments(kernel, block)
+        )
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
@@ -233,17 +232,17 @@ class KendallEvaluator(Evaluator):
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the logarithm of the mean."""
         if self.exponential:
-            return np.asarray(self.log_means([kernel], block)[0])
+            return self.log_means(kernel, block)
         function = kernel.facts(self.n_items).function
         assert function is not None
         function.log_value(np.arange(comb(self.n_items, 2) + 1))  # raises an error if the kernel can be negative
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.values([kernel], block)[0]))
+            return np.asarray(np.log(self.values(kernel, block)))
 
-    def log_means(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the logarithm of exponential kernels."""
-        rates = [decay_rate(kernel, self.n_items) for kernel in kernels]
-        return self.assemble(np.stack([tables(self.n_items, rate)[0] for rate in rates]), block, rates)
+    def log_means(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the logarithm of an exponential kernel."""
+        rate = decay_rate(kernel, self.n_items)
+        return np.asarray(self.assemble(tables(self.n_items, rate)[0][None], block, [rate])[0])
 
     def assemble(self, sums_of: FloatArray, block: Block, factors: Sequence[float]) -> FloatArray:
         """Return ``-factor c + row sums + column sums - shared sums`` for each table."""
@@ -446,9 +445,9 @@ class DistributionEvaluator(KendallEvaluator):
         )
         return np.asarray(out[:, inverse])
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the mean of each kernel."""
-        return self.means(np.stack([function_table(kernel, self.n_items)[0] for kernel in kernels]), block)
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the mean of the kernel."""
+        return np.asarray(self.means(function_table(kernel, self.n_items)[:1], block)[0])
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""

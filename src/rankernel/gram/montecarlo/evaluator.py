@@ -184,9 +184,9 @@ class MonteCarloEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ values
 
-    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
-        """Return the estimates of a block for each kernel."""
-        return self.block_means(self.integrands(kernels), block)
+    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the estimates of a block."""
+        return self.block_means([self.integrand(kernel)], block)[0]
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives of the estimates, from the same draws."""
@@ -196,7 +196,7 @@ class MonteCarloEvaluator(Evaluator):
 
     def paired(self, kernel: Kernel, rows: Indices, columns: Indices, unbiased: bool = False) -> FloatArray:
         """Return the estimates of single entries."""
-        integrand, left, right = self.integrands([kernel])[0], self.row_of[rows], self.column_of[columns]
+        integrand, left, right = self.integrand(kernel), self.row_of[rows], self.column_of[columns]
         means = self.pair_means([integrand], left, right, unbiased)[0]
         return np.asarray(means + self.known_pairs(integrand, left, right))
 
@@ -240,7 +240,7 @@ class MonteCarloEvaluator(Evaluator):
         if parameter:
             integrand = self.gradient_integrands(kernel)[list(kernel.params).index(parameter)]
         else:
-            integrand = self.integrands([kernel])[0]
+            integrand = self.integrand(kernel)
         rows, columns, pairs = self.block_pairs(block)
         known = self.known_block([integrand], (rows, columns))[0] if self.controls else np.zeros((len(rows), 1))
         known = np.broadcast_to(known, (len(rows), len(columns)))
@@ -301,7 +301,7 @@ class MonteCarloEvaluator(Evaluator):
         Where the unbiased estimate is not positive, the biased one is used, and marked as unreliable.
         """
         self.check_blocks("normalize=True")
-        integrand = self.integrands([kernel])[0]
+        integrand = self.integrand(kernel)
         known = self.known_pairs(integrand, rankings, rankings)
         biased, unbiased = (
             Norms(found.value + known, found.left_out + known[:, None, None], found.unreliable)
@@ -328,14 +328,11 @@ class MonteCarloEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ steps
 
-    def integrands(self, kernels: Sequence[Kernel]) -> list[Integrand]:
-        """Return kernels as functions to average."""
-        return [Integrand(kernel.matrix, self.table(kernel), self.controls.coefficients(kernel)) for kernel in kernels]
-
-    def table(self, kernel: Kernel) -> FloatArray | None:
-        """Return the values of a kernel at all distances, if it is a function of the tabulated distance."""
+    def integrand(self, kernel: Kernel) -> Integrand:
+        """Return a kernel as a function to average."""
         function = kernel.facts(self.n_items).function
-        return None if self.distance is None or function is None else function.value(self.possible_distances)
+        table = None if self.distance is None or function is None else function.value(self.possible_distances)
+        return Integrand(kernel.matrix, table, self.controls.coefficients(kernel))
 
     def gradient_integrands(self, kernel: Kernel) -> list[Integrand]:
         """Return the derivatives of a kernel as functions to average, in the order of its parameters."""
@@ -365,7 +362,7 @@ class MonteCarloEvaluator(Evaluator):
 
     def known_block(self, integrands: list[Integrand], rankings: tuple[Indices, Indices]) -> FloatArray:
         """Return the exact means of the control variates of functions, for a block."""
-        return self.known(integrands, lambda means, kernel: means.values([kernel], rankings)[0])
+        return self.known(integrands, lambda means, kernel: means.values(kernel, rankings))
 
     def known_pairs(self, integrand: Integrand, left: Indices, right: Indices) -> FloatArray:
         """Return the exact means of the control variates of a function, for pairs of rankings."""
