@@ -191,7 +191,7 @@ CALLS = {
         },
     ),
     "Uniform": (rk.Uniform, {}),
-    "LogDensity": (LogDensity, {"function": lambda ranks: np.zeros(len(ranks)), "self_normalized": True}),
+    "LogDensity": (LogDensity, {"function": lambda ranks: np.zeros(len(ranks))}),
     "MallowsModel": (rk.MallowsModel, {"center": (0, 1, 2), "theta": 0.5, "max_down_sets": 100, "summary": None}),
     "MallowsModel.fit": (rk.MallowsModel.fit, {"X": FULL}),
     "MallowsModel.log_prob": (rk.MallowsModel((0, 1, 2), 0.5).log_prob, {"X": FULL}),

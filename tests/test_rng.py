@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from rankernel._loops.random_streams import uniforms
-from rankernel._utils.rng import as_seed, row_streams, stream_key
+from rankernel._utils.checks import as_seed, stream_key
+from rankernel.completions.draws import row_streams
 from rankernel.errors import RankingError
 
 

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from typer.testing import CliRunner
 
 import rankernel as rk
-from rankernel._utils.rng import stream_key
+from rankernel._utils.checks import stream_key
 from rankernel.cli.app import app
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator

@@ -12,8 +12,7 @@ from scipy.stats import chisquare
 from strategies import any_ranking, bucket_orders, closed_relation, incomplete, linear_extensions, permutations, posets
 
 from rankernel._utils.combinatorics import log_q_factorial, mean_inversions
-from rankernel._utils.rng import row_streams
-from rankernel.completions.draws import coupling_named
+from rankernel.completions.draws import coupling_named, row_streams, self_normalized_weights
 from rankernel.completions.linear_extensions import enumerate_extensions
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.models.mallows import (
@@ -63,7 +62,8 @@ def goodness(draws, expected):
 
 def iid(model, rows, n_draws, seed=0):
     ranks = np.array(rows, dtype=np.int32)
-    return model.draw(ranks, n_draws, row_streams(ranks, seed, "test"), coupling_named("iid"))
+    draws, logs = model.draw(ranks, n_draws, row_streams(ranks, seed, "test"), coupling_named("iid"))
+    return draws, None if logs is None else self_normalized_weights(logs)
 
 
 # ---------------------------------------------------------------------- draws

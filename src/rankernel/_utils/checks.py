@@ -1,10 +1,11 @@
-"""Checks of arguments. Each raises an error that names the argument, its value and what is expected."""
+"""Checks of arguments, and random seeds. A check raises an error that names the argument and what is expected."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Collection, Iterable
+from hashlib import blake2b
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils import FloatArray
-from rankernel.errors import ArgumentTypeError, ArgumentValueError
+from rankernel.errors import ArgumentTypeError, ArgumentValueError, RankingError
 from rankernel.errors import short_repr as short_repr
+
+Seed = int | np.integer | np.random.Generator | None
 
 MAX_INTEGER = 2**31 - 1  # default upper bound of integers
 MAX_FILE_NAME = 255  # bytes, on all common file systems
@@ -164,3 +167,30 @@ def check_labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
     if given.dtype == object and any(isinstance(each, dict) or getattr(each, "ndim", 0) for each in given):
         raise ArgumentTypeError(name, values, f"{expected}, each a string or a number")
     return given
+
+
+# ---------------------------------------------------------------------- seeds
+
+
+def as_seed(rng: Seed, name: str = "rng") -> int:
+    """Return an integer seed: a Generator is drawn from once, None uses fresh entropy from the operating system."""
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if rng is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
+        raise RankingError(
+            f"{name}={short_repr(rng)} is not a seed; give a whole number >= 0, a numpy Generator or None"
+        )
+    return int(rng)
+
+
+def as_generator(rng: Seed) -> np.random.Generator:
+    """Return a Generator unchanged, or a new Generator for a seed."""
+    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(as_seed(rng))
+
+
+def stream_key(seed: int, purpose: str) -> np.uint64:
+    """Return 64 bits that depend on a seed and a purpose, so that different purposes use independent streams."""
+    digest = blake2b(f"{purpose}\0{seed}".encode(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, ClassVar, Protocol
 
@@ -16,19 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._loops.random_streams import normal, seed_state, substream, uniform
+from rankernel._loops.random_streams import NO_ROW, Streams, fill_streams, normal, seed_state, substream, uniform
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer
+from rankernel._utils.checks import Seed, as_seed, check_choice, check_instance, check_integer, stream_key
 from rankernel._utils.resources import run_interruptibly
-from rankernel._utils.rng import NO_ROW, Seed, Streams, as_seed, row_streams, stream_key
-from rankernel.completions.linear_extensions import draw_extensions, enumerate_completions, n_completions
-from rankernel.errors import Argument, ArgumentTypeError, ExactnessError, RankingError, SamplingWarning, warn
+from rankernel.completions.linear_extensions import draw_extensions
+from rankernel.errors import Argument, ArgumentTypeError, RankingError, SamplingWarning, warn
 from rankernel.rankings import FREE, as_rankings, check_positions, unique_rows
 
-Weighted = tuple[FullRanks, FloatArray | None]
+Weighted = tuple[FullRanks, FloatArray | None]  # draws, and the logarithms of their importance weights if they have any
 
 PURPOSE = "completions"
-MAX_SUMMED = 50_000
 # A warning is given if the effective sample size is below this share of the draws, or below this number.
 LOW_SHARE, LOW_NUMBER = 0.1, 3.0
 MAX_COUNTED = 512  # items that are ranked faster by counting than by sorting
@@ -49,13 +47,9 @@ class CompletionModel(ABC):
     True
     """
 
-    self_normalized: bool = False  # whether the importance weights of a ranking are divided by their mean
-
     @abstractmethod
     def draw(self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling) -> Weighted:
-        """Return draws of each ranking and their importance weights.
-
-        The mean of ``weights * f(draws)`` estimates the expectation of f.
+        """Return draws of each ranking, and the logarithms of their importance weights.
 
         Parameters
         ----------
@@ -72,8 +66,8 @@ class CompletionModel(ABC):
         -------
         draws : array of shape (n_rankings, n_draws, n_items)
             The position of each item.
-        weights : array of shape (n_rankings, n_draws), or None
-            Importance weights; None if all are 1.
+        log_weights : array of shape (n_rankings, n_draws), or None
+            Log-weights up to a constant for each ranking; None if the draws follow the model exactly.
         """
 
     def draw_relation(self, before: Mask, n_draws: int, rng: np.random.Generator) -> Weighted:
@@ -98,7 +92,7 @@ class CompletionModel(ABC):
         raise RankingError(
             Argument("completions", self),
             " cannot be drawn given a partial order; use Uniform(), MallowsModel(center, theta) or "
-            "LogDensity(function) with self-normalised weights",
+            "LogDensity(function)",
         )
 
     def check_independent(self, coupling: Coupling) -> None:
@@ -136,17 +130,14 @@ class Uniform(CompletionModel):
 class LogDensity(CompletionModel):
     r"""A density on full rankings, known up to a factor: :math:`p(\sigma | R) \propto e^{f(\sigma)}` on R.
 
-    Draws are uniform on R (with any coupling) and have importance weights. Self-normalised weights have mean 1 over the
-    draws of each ranking; they need no normalising constant and have a bias of order 1/n_draws. Plain weights
-    :math:`|R|\, p(\sigma | R)` are unbiased, and need the sum of the density over all completions, which must be few.
+    Draws are uniform on R (with any coupling) and have self-normalised importance weights: weights of mean 1 over the
+    draws of each ranking, which need no normalising constant and have a bias of order 1/n_draws.
 
     Parameters
     ----------
     function : callable
         Takes full rankings as positions of the items, an integer array of shape (k, n_items), and returns k
         log-densities.
-    self_normalized : bool
-        Whether to use self-normalised or plain weights.
 
     Examples
     --------
@@ -154,44 +145,27 @@ class LogDensity(CompletionModel):
 
     >>> import numpy as np
     >>> from rankernel.completions import draw
-    >>> model = LogDensity(lambda ranks: np.log(np.where(ranks[:, 0] == 0, 3.0, 1.0)), self_normalized=False)
+    >>> model = LogDensity(lambda ranks: np.log(np.where(ranks[:, 0] == 0, 3.0, 1.0)))
     >>> draws = draw([[0, 0]], n_draws=2, coupling="antithetic", completions=model)
     >>> draws.weights[draws.ranks[:, :, 0] == 0], draws.weights[draws.ranks[:, :, 0] == 1]
     (array([1.5]), array([0.5]))
     """
 
     function: Callable[[RankArray], Any]
-    self_normalized: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise ArgumentTypeError("function", self.function, "a function of full rankings")
-        check_flag("self_normalized", self.self_normalized)
 
     def draw(self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling) -> Weighted:
-        """Return coupled uniform completions and their importance weights."""
+        """Return coupled uniform completions and their log-densities."""
         draws = coupling.draw(ranks, n_draws, streams)
-        logs = self.evaluate(draws.reshape(-1, draws.shape[2])).reshape(draws.shape[:2])
-        if self.self_normalized:
-            return draws, self_normalized_weights(logs)
-        return draws, np.exp(logs - np.array([self.log_mean_density(row) for row in ranks])[:, None])
+        return draws, self.evaluate(draws.reshape(-1, draws.shape[2])).reshape(draws.shape[:2])
 
     def draw_relation(self, before: Mask, n_draws: int, rng: np.random.Generator) -> Weighted:
         """Return uniform linear extensions and their log-densities."""
-        if not self.self_normalized:
-            return super().draw_relation(before, n_draws, rng)
         draws = draw_extensions(before, n_draws, rng=rng)
         return draws, self.evaluate(draws)
-
-    def log_mean_density(self, ranks: RankArray) -> float:
-        """Return the logarithm of the mean density over the completions of one ranking."""
-        number = n_completions(ranks)
-        if number > MAX_SUMMED:
-            raise ExactnessError(
-                f"plain importance weights sum the density over all completions, and a ranking has {number:,} (at most "
-                f"{MAX_SUMMED:,} are summed); use LogDensity(function, self_normalized=True)"
-            )
-        return float(log_mean_exp(self.evaluate(enumerate_completions(ranks))[None, :])[0])
 
     def evaluate(self, full: FullRanks) -> FloatArray:
         """Return the log-densities of full rankings, and raise an error if they are invalid."""
@@ -205,23 +179,17 @@ class LogDensity(CompletionModel):
         return logs
 
 
-def log_mean_exp(logs: FloatArray) -> FloatArray:
-    """Return the logarithm of the mean of exp(logs) of each row."""
-    from scipy.special import logsumexp
-
-    is_zero = np.isneginf(logs).all(axis=1)
-    if is_zero.any():
-        raise RankingError(
-            f"function: all completions evaluated of ranking {int(np.argmax(is_zero))} have density 0; the density "
-            "must be positive"
-        )
-    return np.asarray(logsumexp(logs, axis=1) - np.log(logs.shape[1]))
-
-
 @np.errstate(under="ignore")
 def self_normalized_weights(logs: FloatArray) -> FloatArray:
     """Return weights proportional to exp(logs) with mean 1 in each row."""
-    return np.exp(logs - log_mean_exp(logs)[:, None])
+    largest = logs.max(axis=1, keepdims=True)
+    if np.isneginf(largest).any():
+        raise RankingError(
+            f"function: all completions evaluated of ranking {int(np.argmin(largest))} have density 0; the density "
+            "must be positive"
+        )
+    weights = np.exp(logs - largest)
+    return np.asarray(weights / weights.mean(axis=1, keepdims=True))
 
 
 # ---------------------------------------------------------------------- draws
@@ -322,14 +290,21 @@ def draw(
     model = Uniform() if completions is None else completions
     check_instance("completions", model, CompletionModel, "a completion model such as Uniform()")
     joint = coupling_named(coupling, kernel)
-    streams = row_streams(ranks, as_seed(rng), PURPOSE, None if rows is None else np.asarray(rows))
-    full, weights = run_interruptibly(model.draw, ranks, n_draws, streams, joint)
+    streams = row_streams(ranks, as_seed(rng), rows=rows)
+    full, logs = run_interruptibly(model.draw, ranks, n_draws, streams, joint)
+    weights = None if logs is None else self_normalized_weights(logs)
     draws = Draws(full, weights, joint.block_size(ranks.shape[1], n_draws))
     draws.warn_if_low()
     return draws
 
 
 # ---------------------------------------------------------------------- draws row by row
+
+
+def row_streams(ranks: RankArray, seed: int, purpose: str = PURPOSE, rows: Any = None) -> Streams:
+    """Return one stream per ranking; with row numbers ``rows``, equal rankings have independent streams."""
+    numbers = np.full(len(ranks), NO_ROW) if rows is None else np.asarray(rows, dtype=np.uint64)
+    return fill_streams(np.ascontiguousarray(ranks, dtype=np.int32), stream_key(seed, purpose), numbers)
 
 
 def draw_each(
@@ -339,22 +314,20 @@ def draw_each(
     n_items: int,
     streams: Streams,
 ) -> Weighted:
-    """Return draws of rows made one by one, and self-normalised weights if a row has any."""
+    """Return draws of rows made one by one, and log-weights if a row has any."""
     check_positions(n_items)
     full = np.empty((len(streams), n_draws, n_items), dtype=np.int16)
-    weights = np.ones((len(streams), n_draws))
-    weighted = False
+    log_weights, weighted = np.zeros((len(streams), n_draws)), False
     for number, (row, stream) in enumerate(zip(rows, streams, strict=True)):
         full[number], logs = draw_row(row, n_draws, np.random.Generator(np.random.PCG64(int(stream))))
         if logs is not None:
-            weights[number] = self_normalized_weights(logs[None, :])[0]
-            weighted = True
-    return full, weights if weighted else None
+            log_weights[number], weighted = logs, True
+    return full, log_weights if weighted else None
 
 
 def relation_streams(packed: NDArray[np.uint8], seed: int) -> Streams:
     """Return one stream per partial order, which depends on its relation."""
-    key, no_row = int(stream_key(seed, PURPOSE)).to_bytes(8, "little"), int(NO_ROW).to_bytes(8, "little")
+    key, no_row = stream_key(seed, PURPOSE).tobytes(), NO_ROW.tobytes()
     digests = (blake2b(relation.tobytes() + no_row, digest_size=8, key=key).digest() for relation in packed)
     return np.array([int.from_bytes(digest, "little") for digest in digests], dtype=np.uint64)
 

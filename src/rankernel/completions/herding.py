@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils import FloatArray, RankArray
-from rankernel._utils.checks import check_integer, check_list
+from rankernel._utils.checks import Seed, as_seed, check_integer, check_list
 from rankernel._utils.resources import check_bytes
-from rankernel._utils.rng import Seed, as_seed, row_streams
-from rankernel.completions.draws import Antithetic, FullKernel
+from rankernel.completions.draws import Antithetic, FullKernel, row_streams
 from rankernel.completions.linear_extensions import (
     count_extensions,
     draw_extensions,

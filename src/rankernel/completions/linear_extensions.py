@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankernel._loops.compiled import compiled, compiled_strictly
 from rankernel._loops.pairs import popcount
-from rankernel._loops.random_streams import mix
+from rankernel._loops.random_streams import GOLDEN, Streams, mix
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import check_choice, printable
+from rankernel._utils.checks import Seed, as_generator, check_choice, printable
 from rankernel._utils.resources import check_interrupt
-from rankernel._utils.rng import GOLDEN, Seed, Streams, as_generator
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.preferences import Preferences, relations_of_ranks
 from rankernel.rankings import FREE, check_positions, count_completions

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.checks import (
+    Seed,
+    as_generator,
     check_array,
     check_choice,
     check_integer,
@@ -21,7 +23,6 @@ from rankernel._utils.checks import (
 )
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes, run_interruptibly
-from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, Unlisted, as_full_ranking, as_rankings, check_items, row_slices

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias
 
-from rankernel._utils.checks import check_choice, check_instance, check_integer, check_number
-from rankernel._utils.rng import Seed, as_seed
+from rankernel._utils.checks import Seed, as_seed, check_choice, check_instance, check_integer, check_number
 from rankernel.completions.draws import COUPLINGS, CompletionModel, Uniform
 from rankernel.errors import ArgumentTypeError, ArgumentValueError
 

@@ -13,10 +13,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankernel import distances
 from rankernel._utils import FloatArray, Indices
-from rankernel._utils.checks import check_array, check_flag, check_integer, check_numbers
+from rankernel._utils.checks import as_seed, check_array, check_flag, check_integer, check_numbers, stream_key
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import ALWAYS_FITS, announce_cost, check_memory, n_threads, size_text
-from rankernel._utils.rng import as_seed, stream_key
 from rankernel.completions.draws import Uniform, coupling_named
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.data import check_same_items

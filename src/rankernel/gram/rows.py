@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
-from rankernel._utils.rng import row_streams
 from rankernel.completions.draws import (
-    PURPOSE,
     CompletionModel,
     Coupling,
     Iid,
@@ -26,6 +24,7 @@ from rankernel.completions.draws import (
     Weighted,
     draw_each,
     relation_streams,
+    row_streams,
 )
 from rankernel.completions.linear_extensions import (
     FEW_DOWN_SETS,
@@ -286,24 +285,22 @@ def enumerate_rows(X: Rows, limit: int) -> list[FullRanks]:
 def draw_rows(
     X: Rows, n_draws: int, model: CompletionModel, seed: int = 0, coupling: Coupling | None = None
 ) -> Weighted:
-    """Return draws of each row, and their importance weights if there are any; those of partial orders are independent.
+    """Return draws of each row, and their log-weights if there are any; those of partial orders are independent.
 
     Draws depend on the seed and the row. Those of a row that is a ranking are the draws of
     :func:`rankernel.completions.draw`.
     """
     if isinstance(X, Rankings):
-        return model.draw(X.ranks, n_draws, row_streams(X.ranks, seed, PURPOSE), coupling or Iid())
-    ranks = np.empty((len(X), n_draws, X.n_items), dtype=np.int16)
-    weights = np.ones((len(X), n_draws))
-    is_ranking, weighted = X.is_ranking, False
-    for rows in (np.flatnonzero(is_ranking), np.flatnonzero(~is_ranking)):
+        return model.draw(X.ranks, n_draws, row_streams(X.ranks, seed), coupling or Iid())
+    ranks, log_weights = np.empty((len(X), n_draws, X.n_items), dtype=np.int16), np.zeros((len(X), n_draws))
+    weighted = False
+    for rows in (np.flatnonzero(X.is_ranking), X.others):
         some = X[rows]
-        if len(rows) and is_ranking[rows[0]]:
-            ranks[rows], found = model.draw(some.ranks, n_draws, row_streams(some.ranks, seed, PURPOSE), Iid())
+        if len(rows) and X.is_ranking[rows[0]]:
+            ranks[rows], logs = model.draw(some.ranks, n_draws, row_streams(some.ranks, seed), Iid())
         else:
-            relations = (some.relation(row) for row in range(len(some)))
-            streams = relation_streams(some.packed, seed)
-            ranks[rows], found = draw_each(model.draw_relation, relations, n_draws, X.n_items, streams)
-        if found is not None and len(rows):
-            weights[rows], weighted = found, True
-    return ranks, weights if weighted else None
+            relations, streams = map(some.relation, range(len(some))), relation_streams(some.packed, seed)
+            ranks[rows], logs = draw_each(model.draw_relation, relations, n_draws, X.n_items, streams)
+        if logs is not None and len(rows):
+            log_weights[rows], weighted = logs, True
+    return ranks, log_weights if weighted else None

@@ -16,8 +16,7 @@ from scipy.special import erfcx, ndtr
 from threadpoolctl import threadpool_limits
 
 from rankernel._utils import FloatArray, IntArray
-from rankernel._utils.checks import check_instance, check_integer
-from rankernel._utils.rng import Seed, as_seed
+from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer
 from rankernel.errors import missing_extra
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel

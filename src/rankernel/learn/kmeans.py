@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils import FloatArray, Indices
-from rankernel._utils.checks import check_integer
+from rankernel._utils.checks import Seed, as_seed, check_integer
 from rankernel._utils.resources import check_task, run_interruptibly
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan

@@ -9,9 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from rankernel._utils import FloatArray, Indices
-from rankernel._utils.checks import check_integer, check_number
+from rankernel._utils.checks import Seed, as_seed, check_integer, check_number, stream_key
 from rankernel._utils.resources import check_bytes
-from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels import as_kernel

@@ -17,9 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from threadpoolctl import threadpool_limits
 
 from rankernel._utils import FloatArray, Indices, Mask, RankArray
-from rankernel._utils.checks import check_choice, check_number, check_unmasked, is_number, short_repr
+from rankernel._utils.checks import Seed, as_seed, check_choice, check_number, check_unmasked, is_number, short_repr
 from rankernel._utils.resources import check_task
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
 from rankernel.distances import STATISTICS, Statistic, uniform_mean
 from rankernel.errors import RankingError

@@ -10,10 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rankernel._utils import FloatArray, Indices, Mask, RankArray
-from rankernel._utils.checks import check_choice, check_integer, check_labels
+from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, check_labels
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.distances import STATISTICS, Statistic, centred_ranks, uniform_mean
 from rankernel.errors import ArgumentTypeError, ArgumentValueError

@@ -13,10 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray, Mask
-from rankernel._utils.checks import check_choice, check_integer, check_labels, check_number, printable
+from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, check_labels, check_number, printable
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_data, group_codes
 from rankernel.errors import Argument, ArgumentValueError, RankingError, require

@@ -14,8 +14,9 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from rankernel._loops.compiled import compiled_strictly
+from rankernel._loops.random_streams import Streams
 from rankernel._utils import FloatArray, FullRanks, Indices, Mask, RankArray
-from rankernel._utils.checks import check_instance, check_integer, check_number
+from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer, check_number
 from rankernel._utils.combinatorics import (
     inversion_probabilities,
     log_q_factorial,
@@ -23,7 +24,6 @@ from rankernel._utils.combinatorics import (
     log_q_factorials_derivative,
     mean_inversions,
 )
-from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.draws import CompletionModel, Coupling, Weighted, draw_each
 from rankernel.completions.linear_extensions import (
     MAX_DOWN_SETS,
@@ -85,8 +85,6 @@ class MallowsModel(CompletionModel):
     >>> round(float((draws.ranks[0, :, 1] == 1).mean()), 2)
     0.67
     """
-
-    self_normalized = True
 
     center: tuple[int, ...]
     theta: float

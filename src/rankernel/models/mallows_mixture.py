@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankernel._utils import FloatArray, IntArray, RankArray
-from rankernel._utils.checks import check_integer, check_number
+from rankernel._utils.checks import Seed, as_seed, check_integer, check_number
 from rankernel._utils.combinatorics import mean_inversions
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.datasets.simulate import mallows
 from rankernel.errors import ArgumentValueError, RankingError

@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._loops.random_streams import State, exponential, seed_state, substream, uniform
+from rankernel._loops.random_streams import State, Streams, exponential, seed_state, substream, uniform
 from rankernel._utils import FloatArray, IntArray, RankArray
-from rankernel._utils.checks import check_integer, check_number
+from rankernel._utils.checks import Seed, as_seed, check_integer, check_number
 from rankernel._utils.resources import run_interruptibly
-from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.draws import CHUNK_KEYS, ROW, SIZE, CompletionModel, Coupling, Weighted, rank_by_keys
 from rankernel.datasets.simulate import plackett_luce, positive_weights
 from rankernel.errors import RankingError, warn

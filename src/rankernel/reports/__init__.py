@@ -10,6 +10,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any, get_args
 
 from rankernel._utils.checks import (
+    Seed,
+    as_seed,
     check_choice,
     check_flag,
     check_integer,
@@ -20,7 +22,6 @@ from rankernel._utils.checks import (
     printable,
 )
 from rankernel._utils.resources import whole_file
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
 from rankernel.errors import RankingError, require
 

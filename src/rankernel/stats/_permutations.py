@@ -35,8 +35,8 @@ import numpy as np
 from rankernel._loops.compiled import compiled, compiled_strictly
 from rankernel._loops.random_streams import State, uniform
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.checks import Seed, as_seed, stream_key
 from rankernel._utils.resources import run_interruptibly
-from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 

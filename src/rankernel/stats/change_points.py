@@ -16,9 +16,8 @@ import numpy as np
 
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray, Mask
-from rankernel._utils.checks import check_integer, check_number
+from rankernel._utils.checks import Seed, as_seed, check_integer, check_number
 from rankernel._utils.resources import announce_cost, check_task, run_interruptibly
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankernel._utils import FloatArray, RankArray
-from rankernel._utils.checks import check_flag, check_integer, short_repr
+from rankernel._utils.checks import Seed, as_seed, check_flag, check_integer, short_repr, stream_key
 from rankernel._utils.resources import check_task, check_voters
-from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
 from rankernel.datasets.simulate import draw_permutations

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.checks import (
+    Seed,
+    as_seed,
     check_array,
     check_choice,
     check_flag,
@@ -29,7 +31,6 @@ from rankernel._utils.checks import (
     short_repr,
 )
 from rankernel._utils.resources import check_task, check_voters, run_interruptibly
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, with_counts
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs

@@ -10,6 +10,8 @@ import numpy as np
 
 from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import (
+    Seed,
+    as_seed,
     check_choice,
     check_flag,
     check_integer,
@@ -18,7 +20,6 @@ from rankernel._utils.checks import (
     printable,
     short_repr,
 )
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.comparisons import Comparisons
 from rankernel.data import as_data, group_codes
 from rankernel.errors import RankingError, require

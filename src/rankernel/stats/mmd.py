@@ -18,6 +18,8 @@ import numpy as np
 
 from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import (
+    Seed,
+    as_seed,
     check_flag,
     check_integer,
     check_labels,
@@ -26,7 +28,6 @@ from rankernel._utils.checks import (
     is_number,
     short_repr,
 )
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.comparisons import Comparisons
 from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat

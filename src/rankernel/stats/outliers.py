@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
-from rankernel._utils.checks import check_number
+from rankernel._utils.checks import Seed, as_seed, check_number
 from rankernel._utils.resources import announce_cost, check_task, n_threads
-from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, require, warn
 from rankernel.gram.evaluator import slices

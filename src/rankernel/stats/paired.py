@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils import FloatArray, IntArray
-from rankernel._utils.checks import check_flag, check_integer
-from rankernel._utils.rng import Seed, as_seed
+from rankernel._utils.checks import Seed, as_seed, check_flag, check_integer
 from rankernel.data import as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils import FloatArray, IntArray
-from rankernel._utils.checks import check_integer, check_number, short_repr
-from rankernel._utils.rng import Seed, as_seed
+from rankernel._utils.checks import Seed, as_seed, check_integer, check_number, short_repr
 from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, RankArray
-from rankernel._utils.checks import check_choice, check_labels, check_number, short_repr
-from rankernel._utils.rng import Seed, as_generator
+from rankernel._utils.checks import Seed, as_generator, check_choice, check_labels, check_number, short_repr
 from rankernel.completions.draws import CompletionModel
 from rankernel.data import only_rankings
 from rankernel.errors import RankingError

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray
-from rankernel._utils.checks import check_choice, check_integer, check_labels, check_number, printable
-from rankernel._utils.rng import Seed, as_seed
+from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, check_labels, check_number, printable
 from rankernel.data import group_codes, only_rankings
 from rankernel.errors import RankingError, require
 from rankernel.kernels import as_kernel

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from threading import RLock
+from threading import Event, RLock
 from typing import Any, cast
 
 import numpy as np
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.checks import stream_key
 from rankernel._utils.resources import ALWAYS_FITS, check_bytes, run_in_threads
-from rankernel._utils.rng import stream_key
-from rankernel.completions.draws import Draws, coupling_named
+from rankernel.completions.draws import Draws, coupling_named, self_normalized_weights
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentValueError
 from rankernel.gram.evaluator import STEP, Block, BlockEstimate, ConstantEvaluator, Evaluator, seconds_of_kernel, slices
@@ -156,25 +156,23 @@ class MonteCarloEvaluator(Evaluator):
         method, X = self.method, self.rankings
         rule = coupling_named(method.coupling, self.kernel)
         ranks = np.empty((len(X), method.n_draws, self.n_items), dtype=np.int16)
-        weights: dict[int, FloatArray] = {}
+        log_weights, weighted = np.zeros(ranks.shape[:2]), Event()
 
         def draw(part: slice) -> None:
-            ranks[part], found = draw_rows(X[part], method.n_draws, method.completions, seed, rule)
-            if found is not None:
-                weights[part.start] = found
+            ranks[part], logs = draw_rows(X[part], method.n_draws, method.completions, seed, rule)
+            if logs is not None:
+                log_weights[part] = logs
+                weighted.set()
 
         if self.quick or method.coupling == "herding":  # herding shares a design between rankings
             draw(slice(0, len(X)))
         else:
             at_once = 1 if isinstance(X, PartialOrders) else DRAWN_CELLS // (method.n_draws * self.n_items)
             run_in_threads(draw, slices(len(X), max(at_once, 1)))
-        weighted = np.ones(ranks.shape[:2]) if weights else None
-        for start, found in weights.items():
-            assert weighted is not None
-            weighted[start : start + len(found)] = found
-        draws = Draws(ranks, weighted, rule.block_size(self.n_items, method.n_draws))
+        weights = self_normalized_weights(log_weights) if weighted.is_set() else None
+        draws = Draws(ranks, weights, rule.block_size(self.n_items, method.n_draws))
         draws.warn_if_low()
-        return DrawSet(draws, method.completions.self_normalized, self.controls, self.distance, self.possible_distances)
+        return DrawSet(draws, self.controls, self.distance, self.possible_distances)
 
     @property
     def n_blocks(self) -> int:  # type: ignore[override]
@@ -534,11 +532,9 @@ class DrawSet:
     Sums over pairs of draws are taken in an order that depends on the two rankings only.
     """
 
-    def __init__(
-        self, draws: Draws, self_normalized: bool, controls: ControlVariates, distance: Distance | None, d: IntArray
-    ) -> None:
+    def __init__(self, draws: Draws, controls: ControlVariates, distance: Distance | None, d: IntArray) -> None:
         self.controls, self.distance, self.possible_distances = controls, distance, d
-        self.ranks, self.n_draws, self.self_normalized = draws.ranks, draws.n_draws, self_normalized
+        self.ranks, self.n_draws = draws.ranks, draws.n_draws
         self.weights = np.empty((len(draws.ranks), 0)) if draws.weights is None else draws.weights
         self.starts, self.ends = block_bounds(draws.n_draws, draws.block)
 
@@ -585,8 +581,8 @@ class DrawSet:
 
     @cached_property
     def shares(self) -> FloatArray:
-        """The share of each block in the draws of each ranking; by weight, if means are ratios of weighted sums."""
-        if not (self.is_weighted and self.self_normalized):
+        """The share of each block in the draws of each ranking, by weight."""
+        if not self.is_weighted:
             return np.repeat((self.ends - self.starts)[None] / self.n_draws, len(self.ranks), axis=0)
         return np.asarray(np.add.reduceat(self.weights, self.starts, axis=1) / self.n_draws)
 
