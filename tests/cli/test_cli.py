@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -20,12 +19,20 @@ from real_data import needs_data, preflib
 
 import rankernel.kernels
 from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
-from rankernel.cli.options import KernelText as KernelOption
-from rankernel.cli.options import kernel_names, parse_kernel, parse_method
+from rankernel.cli.options import KERNEL_HELP, kernel_classes, parse_kernel, parse_method
 from rankernel.cli.terminal import atomic_file
 from rankernel.datasets import load_example
 from rankernel.gram.plan import Plan
-from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
+from rankernel.kernels import (
+    DCG,
+    AverageOverlap,
+    Diffusion,
+    DistanceInduced,
+    Hamming,
+    Kernel,
+    RankBiasedOverlap,
+    Spearman,
+)
 from rankernel.stats.sequential import SequentialMMDTest
 
 BALLOTS = Rankings.from_orders(
@@ -95,6 +102,7 @@ def files_in(folder):
         ("diffusion:beta=0.2", Diffusion(0.2)),
         ("diffusion:beta=0.2,graph=adjacent", Diffusion(0.2, "adjacent")),
         ("kendall+hamming", Kendall() + Hamming()),
+        ("distanceinduced:distance=kendall,center=2/0/1", DistanceInduced("kendall", center=[2, 0, 1])),
         ("0.5*kendall + 1e+1*mallows:nu=1e+1", 0.5 * Kendall() + 10.0 * Mallows(10.0)),
     ],
 )
@@ -104,8 +112,7 @@ def test_kernels(text, expected):
 
 def test_kernels_of_the_help():
     """All that it shows can be typed."""
-    (shown,) = get_args(KernelOption)[1:]
-    examples = re.findall(r"\w+:\w+=[\w.]+(?:,\w+=\w+)*", shown.help)
+    examples = re.findall(r"\w+:\w+=[\w.]+(?:,\w+=\w+)*", KERNEL_HELP)
     assert {RankBiasedOverlap, DCG, AverageOverlap} < {type(parse_kernel(text)) for text in examples}
 
 
@@ -116,8 +123,8 @@ def test_kernel_names():
         "weightedkendall": ":combine=top-k,weights=2",
     }
     own_names = {name.lower() for name in rankernel.kernels.__all__}
-    assert set(kernel_names()) == own_names - {"kernel", "positional"} | {"rbo"}
-    for name in kernel_names():
+    assert set(kernel_classes()) == own_names - {"kernel", "positional"} | {"rbo"}
+    for name in kernel_classes():
         assert isinstance(parse_kernel(name + arguments.get(name, "")), Kernel)
 
 
@@ -413,7 +420,7 @@ def test_cluster_table(votes):
 
 def test_too_few_voters_for_clusters(votes):
     words = json.loads(run("cluster", votes, "--json").stdout)["reason"]
-    assert words.startswith("too few data to detect clusters, which needs 12 voters and 3 distinct ballots")
+    assert words == "Clusters are searched for among at least 12 voters; there are 11."
 
 
 def test_cluster_picture(votes):
@@ -529,7 +536,7 @@ def test_no_clusters_in_noise(tmp_path, monkeypatch):
     result = run("cluster", "noise.csv", "--count", "count", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
-    assert facts["reason"].startswith("no significant clusters")
+    assert facts["reason"].startswith("There is no evidence of clusters.")
     assert len(facts["clusters"]) == facts["n_clusters"] == 1
     assert json.loads(run("cluster", "noise.csv", "--count", "count", "--k", 3, "--json").stdout)["n_clusters"] == 3
 
@@ -658,6 +665,21 @@ def test_unexpected_errors(votes, monkeypatch):
 
     monkeypatch.setattr("rankernel.cli.app.read_source", broken)
     assert "--debug" in one_line(run("info", votes), 1)
+
+
+def test_nothing_is_printed_after_the_help():
+    result = run()
+    assert result.exit_code == 2
+    assert "Usage: " in result.stdout
+    assert result.stderr == ""
+
+
+def test_format_is_named_as_in_messages(votes):
+    """A message about an unknown suffix names an option that exists."""
+    (votes.parent / "votes.dat").write_text("choice 1,choice 2\ntea,milk\n")
+    assert "--format table" in one_line(run("info", "votes.dat"), 1)
+    assert json.loads(run("info", "votes.dat", "--format", "table", "--json").stdout)["items"] == ["tea", "milk"]
+    assert "--format dat is not possible" in one_line(run("info", "votes.dat", "--format", "dat"), 1)
 
 
 def test_interrupt(votes, monkeypatch):

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from commands import run
@@ -125,7 +124,7 @@ from contextlib import contextmanager
 from rankernel.cli import options as reading
 from rankernel.cli.app import app
 @contextmanager
-def progress(total, label):
+def progress(label):
     heavy = {"numba", "scipy", "sklearn", "matplotlib", "pandas"} & set(sys.modules)
     print(label, sorted(heavy), flush=True)
     raise SystemExit
@@ -175,28 +174,29 @@ def test_interrupt_that_became_another_error(monkeypatch):
     assert "rankernel: interrupted; nothing was written; the same command starts again" in one_line(run("info"), 130)
 
 
-def test_progress_notes(capsys):
-    from rankernel.cli.terminal import Notes
+def test_progress_notes(monkeypatch, capsys):
+    from rankernel.cli import terminal
 
-    with Notes("Reading", seconds=0.01) as notes:
-        notes.step("Gram matrix", 1234, 5000)
-        while not (said := capsys.readouterr().err):
-            time.sleep(0.01)
-    assert said.splitlines()[0].startswith("note: gram matrix, 1,234 of 5,000 done, 0:00:0")
+    times = iter([0.0, 1.0, 20.0, 20.0, 21.0])
+    monkeypatch.setattr(terminal, "monotonic", lambda: next(times))
+    with terminal.progress("Reading") as step:
+        step("Gram matrix", 1, 5000)
+        step("Gram matrix", 1234, 5000)
+        step("Gram matrix", 1235, 5000)
+        step("Clusters")  # nothing is known of the time
+    assert capsys.readouterr().err == "note: gram matrix, 1,234 of 5,000 done, 0:00:20 elapsed\n"
 
 
 def test_remaining_time(monkeypatch):
+    """It is shown where a total is known."""
     from rich import progress
 
-    from rankernel.cli import terminal as output
+    from rankernel.cli import terminal
 
-    monkeypatch.setattr(output.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(terminal.sys.stderr, "isatty", lambda: True, raising=False)
     shown = []
-    monkeypatch.setattr(progress.Progress, "__init__", lambda _, *columns, **__: shown.append(columns))
-    for name in ("__enter__", "__exit__"):
-        monkeypatch.setattr(progress.Progress, name, lambda self, *_: None)
-    for even in (False, True):
-        with pytest.raises(AttributeError), output.progress(3, "Reading", even):
-            pass
-    left = [any(isinstance(column, progress.TimeRemainingColumn) for column in columns) for columns in shown]
-    assert left == [False, True]
+    monkeypatch.setattr(progress.Progress, "update", lambda _, task, **given: shown.append(given))
+    with terminal.progress("Reading") as step:
+        step("Gram matrix", 3, 9)
+        step("Writing")
+    assert [(each["completed"], each["total"]) for each in shown] == [(3, 9), (None, None)]

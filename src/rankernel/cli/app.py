@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,20 +12,18 @@ import typer
 
 from rankernel import __version__
 from rankernel._utils.checks import printable
+from rankernel._utils.resources import check_disk_space, check_memory
 from rankernel.cli.compare_command import compare
 from rankernel.cli.options import (
     COMPUTING,
     OUTPUT,
-    Clusters,
     Computing,
+    Cutting,
     File,
-    Linkage,
-    Permutations,
     Reading,
-    Seed,
     Showing,
     Writing,
-    choice,
+    option,
     read_battles,
     read_job,
     read_source,
@@ -46,13 +44,14 @@ from rankernel.cli.terminal import (
     print_json,
     print_table,
     progress,
+    show,
     write_rows,
 )
 from rankernel.data import format_rows, with_counts
 from rankernel.errors import RankingError, require
 from rankernel.rankings import Rankings, sum_counts
 from rankernel.reports.ballots import Source
-from rankernel.reports.text import plural
+from rankernel.reports.text import ballot_text, percent, plural, short_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,24 +67,25 @@ if TYPE_CHECKING:
 
 N_MOST_COMMON = 5
 SHOWN_ITEMS = 30
-Merge = Annotated[
-    bool, typer.Option("--merge", help="Write equal ballots once, with their count.", rich_help_panel=OUTPUT)
-]
-Raw = Annotated[
-    bool,
-    typer.Option("--raw", help="Write names unchanged that a spreadsheet evaluates, as =1+1.", rich_help_panel=OUTPUT),
-]
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """How repaired ballots are written."""
+
+    merge: bool = option("--merge", "Write equal ballots once, with their count.", OUTPUT, default=False)
+    raw: bool = option("--raw", "Write names unchanged that a spreadsheet evaluates, as =1+1.", OUTPUT, default=False)
 
 
 def info(reading: Reading, showing: Showing, file: File = None) -> None:
     """Describe a file: rankings, items, kinds of rankings, most common ballots."""
     source = read_source(file, reading)
-    with progress(None, "Counting"):
+    with progress("Counting"):
         facts = describe(source)
     if showing.json:
         print_json(facts)
     else:
-        print_description(source, facts)
+        print_description(facts, source.group_name)
 
 
 def describe(source: Source) -> dict[str, Any]:
@@ -125,22 +125,24 @@ def describe(source: Source) -> dict[str, Any]:
     return facts
 
 
-def print_description(source: Source, facts: dict[str, Any]) -> None:
+def print_description(facts: dict[str, Any], group_name: str) -> None:
     """Print the description of rankings as text."""
     screen = console()
-    screen.print(source.title, style="bold")
-    if "description" in facts:
-        screen.print(facts["description"], style="dim")
+    screen.print(facts["title"], style="bold")
+    screen.print(facts.get("description", ""), style="dim", end="\n" * ("description" in facts))
+    sizes = (
+        plural(facts["n_rankings"], "row"),
+        f"{facts['n_distinct']:,} distinct",
+        plural(facts["n_voters"], "voter"),
+    )
     rows = {
-        "rankings": f"{plural(facts['n_rankings'], 'row')}, {facts['n_distinct']:,} distinct, "
-        f"{plural(facts['n_voters'], 'voter')}",
+        "rankings": ", ".join(sizes),
         "kinds": ", ".join(f"{number:,} {kind}" for kind, number in facts["kinds"].items()),
-        "items": f"{facts['n_items']:,}: {listed(source.rankings.items, SHOWN_ITEMS)}",
+        "items": f"{facts['n_items']:,}: {listed(facts['items'], SHOWN_ITEMS)}",
         "read as": facts["unlisted"],
     }
     if "groups" in facts:
-        groups = facts["groups"].items()
-        rows[f"by {source.group_name}"] = ", ".join(f"{group} {plural(voters, 'voter')}" for group, voters in groups)
+        rows[f"by {group_name}"] = ", ".join(f"{name} {plural(n, 'voter')}" for name, n in facts["groups"].items())
     print_facts(screen, rows)
     screen.print("most common:", style="dim")
     n_digits = len(f"{facts['largest_count']:,}")
@@ -148,7 +150,7 @@ def print_description(source: Source, facts: dict[str, Any]) -> None:
         screen.print(f"  {each['voters']:>{n_digits},} × {each['ballot']}", no_wrap=True, overflow="ellipsis")
 
 
-def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = False, raw: Raw = False) -> None:
+def clean(reading: Reading, writing: Writing, cleaning: Cleaning, file: File = None) -> None:
     """Read ballots, repair them, drop blank ones, and write them with the number of repairs.
 
     The suffix of the output selects the format: .csv (one column per item with ranks, and all columns that are not
@@ -169,22 +171,22 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
     source = read_source(file, reading)
     unused = source.rankings.source.ignored if source.rankings.source is not None else ()
     unused = tuple(name for name in unused if name and name not in reading.options.get("ignore", ()))
-    if unused and chosen.name == "table" and not merge:  # columns that are not ballots are retained
+    if unused and chosen.name == "table" and not cleaning.merge:  # columns that are not ballots are retained
         labels = [*reading.options.get("label_columns", ()), *unused]
         source = read_source(file, replace(reading, options=reading.options | {"label_columns": labels}))
     rankings = source.rankings
     if not isinstance(rankings, Rankings):
         raise RankingError(f"{source.origin} holds comparisons, which need no repairs; clean is for ballots")
-    columns: dict[str, Any] = {"raw": raw} if chosen.name == "table" else {}
-    if chosen.name == "table" and not merge:
+    columns: dict[str, Any] = {"raw": cleaning.raw} if chosen.name == "table" else {}
+    if chosen.name == "table" and not cleaning.merge:
         columns["labels"] = rankings.labels
-    elif (reading.by or "label_columns" in reading.options) and not merge:
+    elif (reading.by or "label_columns" in reading.options) and not cleaning.merge:
         raise UsageError(
             f"{printable(target.name)} has no columns for --by and --labels; write a .csv, or give --merge"
         )
     assert chosen.write is not None
-    with progress(None, "Writing"):
-        chosen.write(rankings.unique() if merge else rankings, target, overwrite=writing.force, **columns)
+    with progress("Writing"):
+        chosen.write(rankings.unique() if cleaning.merge else rankings, target, overwrite=writing.force, **columns)
     repairs = Repairs() if rankings.source is None else rankings.source.repairs
     words = source.wording
     facts: dict[str, Any] = {
@@ -193,107 +195,91 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
         "repaired": asdict(repairs) if writing.json else str(repairs) if repairs else "nothing changed",
         "written": printable(target),
     }
-    if writing.json:
-        print_json(facts)
-    else:
-        print_facts(console(), facts)
+    show(writing.json, facts)
 
 
 # ---------------------------------------------------------------------- gram
 
 CHUNKED = (".npy", ".zarr")  # written in chunks, never wholly in memory, and resumed after an interruption
 MATRIX_SUFFIXES = (*CHUNKED, ".npz", ".csv")
-SIDE = 1024  # of the blocks after which the progress bar advances
 CORNER = 6
 
-Distinct = Annotated[
-    bool,
-    typer.Option("--distinct", help="One row for each distinct ranking.", rich_help_panel=COMPUTING),
-]
-DType = Annotated[str, choice("--dtype", ("float64", "float32"), "Precision of the matrix.", OUTPUT)]
-OnlyPlan = Annotated[
-    bool, typer.Option("--plan", help="Only print the plan: the method and its time.", rich_help_panel=COMPUTING)
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue an interrupted .npy or .zarr.", rich_help_panel=OUTPUT)
-]
+
+@dataclass(frozen=True)
+class Matrix:
+    """Which Gram matrix is computed, and how it is written."""
+
+    distinct: bool = option("--distinct", "One row for each distinct ranking.", COMPUTING, default=False)
+    plan: bool = option("--plan", "Only print the plan: the method and its time.", COMPUTING, default=False)
+    dtype: str = option("--dtype NAME", "Precision of the matrix.", OUTPUT, "float64", choices=("float64", "float32"))
+    resume: bool = option("--resume", "Continue an interrupted .npy or .zarr.", OUTPUT, default=False)
 
 
-def gram(
-    reading: Reading,
-    computing: Computing,
-    writing: Writing,
-    file: File = None,
-    distinct: Distinct = False,
-    plan: OnlyPlan = False,
-    dtype: DType = "float64",
-    resume: Resume = False,
-) -> None:
+def gram(reading: Reading, computing: Computing, writing: Writing, matrix: Matrix, file: File = None) -> None:
     """Compute the Gram matrix of the rankings in a file.
 
     The suffix of the output selects the format: .npy; .zarr; .npz (with counts, ranks and items); .csv. Without -o, a
     corner of the matrix is printed. A matrix in .npy or .zarr may be larger than memory.
     """
-    output, force, json = writing.output, writing.force, writing.json
-    suffix = output.suffix.lower() if output else ""
+    output, suffix = writing.output, writing.output.suffix.lower() if writing.output else ""
     if output:
         check_suffix(output, MATRIX_SUFFIXES)
-    if resume and suffix not in CHUNKED:
+    if matrix.resume and suffix not in CHUNKED:
         raise UsageError("--resume is for -o NAME.npy and -o NAME.zarr, which are written in chunks")
-    if output and not plan:
-        check_target(output, force or resume, file, folder=suffix == ".zarr")
+    if output and not matrix.plan:
+        check_target(output, writing.force or matrix.resume, file, folder=suffix == ".zarr")
         if suffix in CHUNKED:
             from rankernel.gram.storage import Target
 
             Target(output)  # an error if other files have the names of an unfinished matrix
     job = read_job(file, reading, computing)
-    with progress(None, "Planning"):
-        X = job.source.rankings.unique() if distinct else job.source.rankings
-        planned = job.kernel.plan(X, method=job.method)
-    if plan:
-        if json:
+    with progress("Planning"):
+        X = job.source.rankings.unique() if matrix.distinct else job.source.rankings
+        plan = job.kernel.plan(X, method=job.method)
+    if matrix.plan:
+        if writing.json:
             names = ("details", "reason", "seconds", "bytes")
-            plain = {"kernel": str(planned.kernel), "method": str(planned.method), "shape": list(planned.shape)}
-            print_json(plain | {name: getattr(planned, name) for name in names})
+            plain = {"kernel": str(plan.kernel), "method": str(plan.method), "shape": list(plan.shape)}
+            print_json(plain | {name: getattr(plan, name) for name in names})
         else:
-            console().print(str(planned))
+            console().print(str(plan))
         return
-    corner = errors = None
-    if output and suffix in CHUNKED:
-        store(output, planned, dtype, resume, force)
-    else:
-        corner = compute(output, planned, X, dtype, force)
-        if corner is not None:
-            estimated = planned._part(slice(0, CORNER)).estimate().stderr
-            errors = estimated if estimated.any() else None
-    facts: dict[str, Any] = job.facts(planned.details) | {"shape": list(planned.shape)}
+    facts = job.facts(plan.details) | {"shape": " × ".join(f"{side:,}" for side in plan.shape)}
+    numbers = job.sizes | {"shape": list(plan.shape)}
     if output:
-        facts["written"] = printable(output)
-    if json:
-        shown = {} if corner is None else {"corner": corner, "corner_standard_errors": errors}
-        print_json(facts | job.sizes | shown)
+        if suffix in CHUNKED:
+            store(output, plan, matrix, writing.force)
+        else:
+            n_bytes = 2 if suffix == ".csv" else np.dtype(matrix.dtype).itemsize  # of a value, at least
+            check_memory(plan.shape, matrix.dtype)
+            check_disk_space(output, n_bytes * plan.shape[0] * plan.shape[1])
+            with progress("Gram matrix"):
+                values = plan.gram(dtype=matrix.dtype)
+            with progress("Writing"), atomic_file(output, writing.force) as temporary:
+                write(temporary, values, X, str(plan.kernel))
+        show(writing.json, facts | {"written": printable(output)}, **numbers)
         return
-    facts["shape"] = " × ".join(f"{side:,}" for side in planned.shape)
-    screen = console()
-    print_facts(screen, facts)
-    for name, block in (("", corner), ("standard errors", errors)):
+    with progress("Gram matrix"):
+        corner = plan._part(slice(0, CORNER)).estimate()
+    errors = corner.stderr if corner.stderr.any() else None
+    show(writing.json, facts, **numbers, corner=corner.value, corner_standard_errors=errors)
+    for name, block in (("", corner.value), ("standard errors", errors)) if not writing.json else ():
         if block is not None:
-            screen.print(name, style="dim", end="\n" if name else "")
-            for row in block:
-                screen.print("  " + "  ".join(f"{value:8.5f}" for value in row))
+            console().print(name, style="dim", end="\n" if name else "")
+            console().print("\n".join("  " + "  ".join(f"{value:8.5f}" for value in row) for row in block))
 
 
-def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
+def store(output: Path, plan: Plan, matrix: Matrix, force: bool) -> None:
     """Write the matrix in chunks; an interruption notes how to continue."""
     from rankernel.gram.storage import Target
 
     try:
-        with progress(1, "Gram matrix", even=True) as step:
+        with progress("Gram matrix") as step:
 
             def advance(done: int, total: int) -> None:
                 step("Gram matrix", done, total)
 
-            plan.store(output, dtype=dtype, resume=resume, overwrite=force, progress=advance)
+            plan.store(output, dtype=matrix.dtype, resume=matrix.resume, overwrite=force, progress=advance)
     except (KeyboardInterrupt, SystemExit) as stop:
         work = Target(output).work
         if work.exists():
@@ -301,36 +287,8 @@ def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> No
         raise
 
 
-def compute(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -> NDArray[Any] | None:
-    """Compute the matrix in memory, and write it or return its corner."""
-    import numpy as np
-
-    from rankernel._utils.resources import check_disk_space, check_memory
-
-    check_memory(plan.shape, dtype)
-    if output is not None:
-        bytes_per_value = {".csv": 2, ".npz": np.dtype(dtype).itemsize}[output.suffix.lower()]  # at least
-        check_disk_space(output, bytes_per_value * plan.shape[0] * plan.shape[1])
-    matrix = np.empty(plan.shape, dtype=dtype)
-    n_rows = -(-plan.shape[0] // SIDE)
-    with progress(n_rows * (n_rows + 1) // 2, "Gram matrix", even=True) as step:
-        for rows, columns, values in plan.blocks(side=SIDE):
-            matrix[rows, columns] = values
-            matrix[columns, rows] = values.T
-            step("Gram matrix")
-    if output is None:
-        return matrix[:CORNER, :CORNER]
-    with progress(None, "Writing"), atomic_file(output, force) as temporary:
-        write(temporary, matrix, X, str(plan.kernel))
-    return None
-
-
 def write(path: Path, matrix: NDArray[Any], X: Data, kernel: str) -> None:
     """Write a matrix with its data, or as text with all digits."""
-    import numpy as np
-
-    from rankernel.rankings import Rankings
-
     if path.suffix.lower() == ".csv":
         np.savetxt(path, matrix, delimiter=",", fmt="%.17g" if matrix.dtype == np.float64 else "%.9g")
         return
@@ -339,20 +297,12 @@ def write(path: Path, matrix: NDArray[Any], X: Data, kernel: str) -> None:
         np.savez(file, gram=matrix, counts=X.counts, **data, items=np.array(X.items), kernel=np.array(kernel))
 
 
+# ---------------------------------------------------------------------- cluster
+
 SUMMARY_SUFFIXES = (".csv", *PICTURES)
 
 
-# ---------------------------------------------------------------------- cluster
-
-
-def cluster(
-    reading: Reading,
-    computing: Computing,
-    writing: Writing,
-    file: File = None,
-    k: Clusters = None,
-    linkage: Linkage = "ward",
-) -> None:
+def cluster(reading: Reading, computing: Computing, writing: Writing, cutting: Cutting, file: File = None) -> None:
     """Cluster rankings: dendrogram, clusters, their consensus rankings.
 
     With -o NAME.csv the cluster of each row is written; with -o NAME.png, .svg or .pdf a picture of the dendrogram.
@@ -362,28 +312,36 @@ def cluster(
         check_suffix(output, SUMMARY_SUFFIXES)
         check_target(output, writing.force, file)
     job = read_job(file, reading, computing)
-    summary = summarize_job(job, computing.seed, n_clusters=k, linkage=linkage, compare=())
+    summary = summarize_job(job, computing.seed, n_clusters=cutting.k, linkage=cutting.linkage, compare=())
     clustering = summary.clustering
     if clustering is None:
         raise RankingError("all rankings are equal; there is nothing to cluster")
+    labels = np.array([each.name for each in clustering.clusters])[clustering.labels]
     if output:
-        with progress(None, "Drawing"), atomic_file(output, writing.force) as temporary:
-            write_clusters(temporary, summary, clustering)
-    facts: dict[str, Any] = job.facts(summary.embedding.values)
-    facts["clusters"] = cluster_count_text(summary, clustering)
+        with progress("Drawing"), atomic_file(output, writing.force) as temporary:
+            if output.suffix.lower() == ".csv":
+                write_rows(temporary, *table_of_rows(summary, {"cluster": labels}))
+            else:
+                draw_dendrogram(temporary, summary, clustering)
+    from rankernel.reports.findings import cluster_numbers
+    from rankernel.reports.summary import reason_for_clusters
+
+    facts, n_clusters, reason = (
+        job.facts(summary.embedding.values),
+        len(clustering.clusters),
+        reason_for_clusters(summary),
+    )
+    facts["clusters"] = f"{n_clusters} by {cutting.linkage} linkage; choose another number with --k"
     if summary.view.sampled:
         facts["tree"] = f"of {sample_text(summary)}; the others join the nearest cluster"
     if output:
         facts["written"] = printable(output)
     if writing.json:
-        from rankernel.reports.findings import cluster_numbers
-
-        clusters = [cluster_numbers(each) for each in clustering.clusters]
-        labels = [clustering.clusters[row].name for row in row_clusters(summary.source.rankings, clustering)]
-        reason = {"n_clusters": len(clusters), "reason": facts.pop("clusters")}
-        print_json(facts | job.sizes | reason | {"clusters": clusters, "labels": labels})
+        _, row_ballots = summary.source.rankings.unique_indices()
+        numbers = {"n_clusters": n_clusters, "reason": reason, "labels": labels[row_ballots]}
+        print_json(facts | job.sizes | numbers | {"clusters": [cluster_numbers(each) for each in clustering.clusters]})
     else:
-        print_clusters(facts, summary, clustering)
+        print_clusters(facts | {"reason": reason}, summary, clustering)
 
 
 def sample_text(summary: Summary) -> str:
@@ -391,79 +349,48 @@ def sample_text(summary: Summary) -> str:
     return f"a random sample of {summary.wording.count_voters(summary.view.n_voters)}"
 
 
-def cluster_count_text(summary: Summary, clustering: Clustering) -> str:
-    """Return the number of clusters and the reason for it."""
-    from rankernel.reports.clusters import MIN_BALLOTS, MIN_VOTERS
-
-    k, evidence, words = len(clustering.clusters), clustering.evidence, summary.wording
-    linkage = summary.settings.linkage
-    if evidence is None:
-        return f"{k} by {linkage} linkage, as requested"
-    if not evidence.steps:
-        minimum = f"{MIN_VOTERS} {words.voters} and {MIN_BALLOTS} distinct {words.ballot}s"
-        return f"too few data to detect clusters, which needs {minimum}; choose a number with --k"
-    fewest, most = min(evidence.numbers), max(evidence.numbers)
-    uncertain = f"; random samples gave {fewest} to {most}" if fewest < most else ""
-    if k == 1:
-        return f"no significant clusters that are stable in halves of the {words.voters}{uncertain}; choose with --k"
-    return f"{k} by {linkage} linkage, which are significant and stable{uncertain}; choose with --k"
-
-
-def row_clusters(rankings: Data, clustering: Clustering) -> list[int]:
-    """Return the cluster of each row of the data."""
-    _, inverse = rankings.unique_indices()
-    return [int(label) for label in clustering.labels[inverse]]
-
-
-def write_clusters(path: Path, summary: Summary, clustering: Clustering) -> None:
-    """Write the cluster of each row, or a picture of the dendrogram."""
-    if path.suffix.lower() == ".csv":
-        rows = row_clusters(summary.source.rankings, clustering)
-        write_rows(path, *labelled_rows(summary, ["cluster"], ([clustering.clusters[row].name] for row in rows)))
-        return
+def draw_dendrogram(path: Path, summary: Summary, clustering: Clustering) -> None:
+    """Write a picture of the dendrogram."""
     from rankernel import plots
-    from rankernel.reports.text import ballot_text, percent
 
     view, words, rankings = summary.view, summary.wording, summary.ballots.rankings
     leaves = [ballot_text(rankings[row], limit=3, length=20, approvals=words.approvals) for row in view.rows.tolist()]
-    names, labels = None, None
+    named: dict[str, Any] = {}
     if summary.grouped:
         names = [f"{each.title} ({percent(each.share)} of all)" for each in clustering.clusters]
-        labels = clustering.shown
-    ax = plots.dendrogram(clustering.tree, groups=labels, leaves=leaves, counts=view.counts, names=names)
+        named = {"groups": clustering.shown, "names": names}
+    ax = plots.dendrogram(clustering.tree, leaves=leaves, counts=view.counts, **named)
     title = f"{summary.source.title}: the most common {words.ballot} of each branch, and its {words.voters}"
     ax.set_title(plots.escape_math(title), loc="left")
     plots.save(ax, path)
 
 
-def labelled_rows(summary: Summary, header: list[str], cells: Any) -> tuple[list[str], Iterator[list[Any]]]:
-    """Return header and rows of a .csv: label columns, the given cells, count and ranking of each row of the data.
+def table_of_rows(summary: Summary, columns: dict[str, NDArray[Any]]) -> tuple[list[str], Iterator[list[Any]]]:
+    """Return header and rows of a .csv: labels, given values of each ballot, count and ranking of each row of the data.
 
-    Rows of the file that list no item are among them, without cells, so that rows are those of the file.
+    Rows of the file that list no item are among them, without values, so that rows are those of the file.
     """
-    from rankernel.data import format_rows
-
-    rankings, columns, about = summary.source.rankings, summary.source.rankings.labels, summary.source.about
-    labels = zip(*columns.values(), strict=True) if columns else ((),) * len(rankings)
-    rows = zip(labels, cells, rankings.counts.tolist(), format_rows(rankings), strict=True)
-
-    blank = dict(zip(about.blank_rows, range(len(about.blank_rows)), strict=True)) if about is not None else {}
+    rankings, about = summary.source.rankings, summary.source.about
+    _, row_ballots = rankings.unique_indices()
+    labels: list[Iterable[Any]] = [values.astype(str) for values in rankings.labels.values()]
+    values = [column[row_ballots].tolist() for column in columns.values()]
+    stated = zip(*labels, *values, rankings.counts.tolist(), format_rows(rankings), strict=True)
+    blank = {row: number for number, row in enumerate(about.blank_rows)} if about else {}
 
     def all_rows() -> Iterator[list[Any]]:
         for index in range(len(rankings) + len(blank)):
-            if index in blank and about is not None:
-                yield [*(about.blank_labels[name][blank[index]] for name in columns), *[""] * len(header), "", ""]
-                continue
-            label, row, count, text = next(rows)
-            yield [*map(str, label), *row, count, text]
+            if about and index in blank:
+                blanks = [about.blank_labels[name][blank[index]] for name in rankings.labels]
+                yield [*blanks, *[""] * (len(columns) + 2)]
+            else:
+                yield list(next(stated))
 
-    return [*columns, *header, "count", "ranking"], all_rows()
+    return [*rankings.labels, *columns, "count", "ranking"], all_rows()
 
 
 def print_clusters(facts: dict[str, str], summary: Summary, clustering: Clustering) -> None:
     """Print the clusters as text."""
     from rankernel.reports.clusters import largest_shifts
-    from rankernel.reports.text import ballot_text, percent, short_names
 
     screen = console()
     print_facts(screen, facts)
@@ -510,7 +437,7 @@ def text_tree(clustering: Clustering) -> Tree:
 # ---------------------------------------------------------------------- map
 
 
-def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: File = None, k: Clusters = None) -> None:
+def kernel_map(reading: Reading, computing: Computing, writing: Writing, cutting: Cutting, file: File = None) -> None:
     """Draw a map of the rankings by kernel principal components.
 
     The suffix of the output selects the format: a picture (.png, .svg, .pdf) or coordinates (.csv); by default map.png.
@@ -520,116 +447,71 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
     check_suffix(target, SUMMARY_SUFFIXES)
     check_target(target, writing.force, file)
     job = read_job(file, reading, computing)
-    summary = summarize_job(job, computing.seed, n_clusters=k, compare=())
-    with progress(None, "Drawing"), atomic_file(target, writing.force) as temporary:
-        write_map(temporary, summary, by_group=reading.by is not None)
-    facts: dict[str, Any] = job.facts(summary.embedding.values)
-    if summary.view.sampled and target.suffix.lower() != ".csv":
+    summary = summarize_job(job, computing.seed, n_clusters=cutting.k, linkage=cutting.linkage, compare=())
+    if reading.by is not None:
+        labels, names = summary.ballots.dominant_groups(), list(summary.ballots.groups)
+    else:
+        labels, names = summary.labels, [each.title for each in summary.grouped.clusters] if summary.grouped else [""]
+    x, y = summary.embedding.points.T
+    header, rows = table_of_rows(summary, {"x": x, "y": y, "label": np.array([*names, ""])[labels]})
+    points, is_table = list(rows), target.suffix.lower() == ".csv"
+    with progress("Drawing"), atomic_file(target, writing.force) as temporary:
+        if is_table:
+            write_rows(temporary, header, points)
+        else:
+            draw_map(temporary, summary, labels, names)
+    facts = job.facts(summary.embedding.values)
+    if summary.view.sampled and not is_table:
         facts["shown"] = f"{sample_text(summary)}; the axes are those of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
-        header, rows = map_rows(summary, by_group=reading.by is not None)
-        points = [dict(zip(header, row, strict=True)) for row in rows]
-        print_json(facts | job.sizes | {"variance": summary.embedding.variance, "points": points})
+        numbers = {
+            "variance": summary.embedding.variance,
+            "points": [dict(zip(header, p, strict=True)) for p in points],
+        }
+        print_json(facts | job.sizes | numbers)
     else:
-        variance = " + ".join(f"{share:.0%}" for share in summary.embedding.variance)
-        print_facts(console(), facts | {"variance": variance})
+        print_facts(console(), facts | {"variance": " + ".join(f"{share:.0%}" for share in summary.embedding.variance)})
 
 
-def map_labels(summary: Summary, by_group: bool) -> tuple[Indices, list[str]]:
-    """Return the cluster or group of each ballot, -1 for none, and their names."""
-    if by_group:
-        return summary.ballots.dominant_groups(), list(summary.ballots.groups)
-    return summary.labels, [each.title for each in summary.grouped.clusters] if summary.grouped else [""]
+def draw_map(path: Path, summary: Summary, labels: Indices, names: list[str]) -> None:
+    """Write a picture of the map; ``labels`` are the cluster or group of each ballot, -1 for none."""
+    from rankernel import plots
 
-
-def map_rows(summary: Summary, by_group: bool) -> tuple[list[str], Iterator[list[Any]]]:
-    """Return header and rows of the coordinates of the map."""
-    labels, names = map_labels(summary, by_group)
-    _, ballots = summary.source.rankings.unique_indices()
-    cells = [
-        [*summary.embedding.points[ballot].tolist(), names[labels[ballot]] if labels[ballot] >= 0 else ""]
-        for ballot in ballots.tolist()
-    ]
-    return labelled_rows(summary, ["x", "y", "label"], cells)
-
-
-def write_map(path: Path, summary: Summary, by_group: bool) -> None:
-    """Write a picture of the map, or its coordinates."""
-    view, embedding, (labels, names) = summary.view, summary.embedding, map_labels(summary, by_group)
-    if path.suffix.lower() != ".csv":
-        from rankernel import plots
-
-        legend = names if any(names) else None
-        points, shown = embedding.points[view.rows], labels[view.rows]
-        ax = plots.kernel_map(points, counts=view.counts, groups=shown, names=legend, variance=embedding.variance)
-        ax.set_title(plots.escape_math(summary.source.title), loc="left")
-        plots.save(ax, path)
-        return
-    write_rows(path, *map_rows(summary, by_group))
+    view, embedding = summary.view, summary.embedding
+    legend = names if any(names) else None
+    points, shown = embedding.points[view.rows], labels[view.rows]
+    ax = plots.kernel_map(points, counts=view.counts, groups=shown, names=legend, variance=embedding.variance)
+    ax.set_title(plots.escape_math(summary.source.title), loc="left")
+    plots.save(ax, path)
 
 
 # ---------------------------------------------------------------------- report
 
 PAGE = "Page"
-Noun = Annotated[
-    str | None,
-    typer.Option(
-        "--noun",
-        metavar="WORD",
-        help="What is ranked, such as candidate or film; guessed from the file by default.",
-        show_default=False,
-        rich_help_panel=PAGE,
-    ),
-]
-Voter = Annotated[
-    str | None,
-    typer.Option(
-        "--voter",
-        metavar="WORD",
-        help="Who ranks, such as judge or search engine; voter by default.",
-        show_default=False,
-        rich_help_panel=PAGE,
-    ),
-]
-Groups = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group",
-        metavar="NAME",
-        help="Group of --by to compare; may be repeated. By default all groups.",
-        rich_help_panel=COMPUTING,
-    ),
-]
-Sample = Annotated[
-    bool | None,
-    typer.Option(
-        "--sample/--census",
-        help="Whether the voters are a sample, whose closest contest gets an interval, or a full count. By default "
-        "rankings of candidates are a full count.",
-        show_default=False,
-        rich_help_panel=PAGE,
-    ),
-]
-Title = Annotated[
-    str | None,
-    typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False, rich_help_panel=PAGE),
-]
+NOUN_HELP = "What is ranked, such as candidate or film; guessed from the file by default."
+SAMPLE_HELP = (
+    "Whether the voters are a sample, whose closest contest gets an interval, or a full count. By default rankings of "
+    "candidates are a full count."
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The words of the page, and which groups it compares."""
+
+    title: str | None = option("--title TEXT", "Title of the page.", PAGE)
+    noun: str | None = option("--noun WORD", NOUN_HELP, PAGE)
+    voter: str | None = option("--voter WORD", "Who ranks, such as judge or search engine; voter by default.", PAGE)
+    sample: bool | None = option("--sample/--census", SAMPLE_HELP, PAGE)
+    group: list[str] | None = option(
+        "--group NAME", "Group of --by to compare; may be repeated. By default all groups.", COMPUTING
+    )
+    permutations: int = option("--permutations N", "Number of permutations.", COMPUTING, 999, min=1)
 
 
 def report(
-    reading: Reading,
-    computing: Computing,
-    writing: Writing,
-    file: File = None,
-    title: Title = None,
-    noun: Noun = None,
-    voter: Voter = None,
-    sample: Sample = None,
-    group: Groups = None,
-    k: Clusters = None,
-    linkage: Linkage = "ward",
-    permutations: Permutations = 999,
+    reading: Reading, computing: Computing, writing: Writing, cutting: Cutting, page: Page, file: File = None
 ) -> None:
     """Write a page about rankings: map, clusters, dendrogram, preferences, tests between groups.
 
@@ -641,18 +523,14 @@ def report(
         raise UsageError(f"-o {printable(target.name)} does not end in .html")
     check_target(target, writing.force, file)
     job = read_job(file, reading, computing, battles=True)
-    if group and not job.source.named_groups[0]:
+    if page.group and not job.source.named_groups[0]:
         raise UsageError("--group is for the groups of a file; give their column with --by")
-    source = replace(
-        job.source,
-        title=printable(title or job.source.title),
-        noun=printable(noun or job.source.noun),
-        voter=printable(voter or job.source.voter),
-        sample=sample,
-    )
-    job = replace(job, source=source)
-    settings: dict[str, Any] = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations}
-    summary = summarize_job(job, computing.seed, **settings, compare=tuple(group) if group else None)
+    words = {name: getattr(page, name) or getattr(job.source, name) for name in ("title", "noun", "voter")}
+    words = {name: printable(word) for name, word in words.items()}
+    settings = {"n_clusters": cutting.k, "linkage": cutting.linkage, "n_permutations": page.permutations}
+    compared = tuple(page.group) if page.group else None
+    job = replace(job, source=replace(job.source, **words, sample=page.sample))
+    summary = summarize_job(job, computing.seed, **settings, compare=compared)
 
     from rankernel.reports.page import render_page
 
@@ -676,29 +554,22 @@ def report(
 # ---------------------------------------------------------------------- leaderboard
 
 SCORES = ("bradley_terry", "borda", "copeland", "mean_rank")
-ScoreName = Annotated[
-    str | None, choice("--score", SCORES, "Score; by default bradley_terry for comparisons, else borda.", COMPUTING)
-]
-ConfidenceLevel = Annotated[
-    float,
-    typer.Option(
-        "--confidence-level", min=0, max=1, metavar="P", help="Confidence of all intervals.", rich_help_panel=COMPUTING
-    ),
-]
-Resamples = Annotated[
-    int, typer.Option("--resamples", min=20, metavar="N", help="Number of resamples.", rich_help_panel=COMPUTING)
-]
+SCORE_HELP = "Score; by default bradley_terry for comparisons, else borda."
 
 
-def leaderboard(
-    reading: Reading,
-    writing: Writing,
-    file: File = None,
-    score: ScoreName = None,
-    confidence_level: ConfidenceLevel = 0.95,
-    resamples: Resamples = 1000,
-    seed: Seed = 0,
-) -> None:
+@dataclass(frozen=True)
+class Scoring:
+    """The score of a leaderboard and its intervals."""
+
+    score: str | None = option("--score NAME", SCORE_HELP, COMPUTING, choices=SCORES)
+    confidence_level: float = option(
+        "--confidence-level P", "Confidence of all intervals.", COMPUTING, 0.95, min=0, max=1
+    )
+    resamples: int = option("--resamples N", "Number of resamples.", COMPUTING, 1000, min=20)
+    seed: int = option("--seed N", "Seed of the random generator.", COMPUTING, 0, min=0)
+
+
+def leaderboard(reading: Reading, writing: Writing, scoring: Scoring, file: File = None) -> None:
     """Rank the items by a score, with the ranks that the data supports.
 
     The file contains comparisons (model_a, model_b, winner), rankings, or scores of tasks. The suffix of the output
@@ -712,9 +583,9 @@ def leaderboard(
         if reading.by is not None and writing.output.suffix.lower() != ".csv":
             raise UsageError("a picture shows one leaderboard: leave out --by, or write a .csv file")
     data, by, described = read_items(file, reading)
-    options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "n_resamples": resamples}
-    with progress(None, "Resampling"):
-        found = compute_leaderboard(data, by=by, rng=seed, **options)
+    options: dict[str, Any] = {"score": scoring.score, "confidence_level": scoring.confidence_level}
+    with progress("Resampling"):
+        found = compute_leaderboard(data, by=by, n_resamples=scoring.resamples, rng=scoring.seed, **options)
     boards = found if isinstance(found, dict) else {"": found}
     if writing.output is not None:
         with atomic_file(writing.output, writing.force) as temporary:
@@ -733,7 +604,7 @@ def leaderboard(
 
 def read_items(file: Path | None, reading: Reading) -> tuple[Any, Any, dict[str, str]]:
     """Return rankings or comparisons, the groups of --by, and a description."""
-    with progress(None, "Reading"):
+    with progress("Reading"):
         data = None if file is None else read_battles(file, reading)
     if file is not None and data is not None:
         return data, reading.by, {"read": printable(file.name), "as": data.source.format}

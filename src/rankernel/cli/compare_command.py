@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,11 +15,10 @@ from rankernel._utils.checks import printable
 from rankernel.cli.options import (
     COMPUTING,
     Computing,
-    Permutations,
     Reading,
     Showing,
     align_items,
-    choice,
+    option,
     parse_computing,
     read_battles,
     read_source,
@@ -41,52 +41,27 @@ MAX_LINES = 30  # pairs of groups that are printed
 MAX_DIFFERENCES = 6  # items, and pairs of items, that are printed
 MAX_PAIRS = 2  # pairs of many groups whose differences are printed
 
-Files = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="FILE", help="Two files; or one with --by; or none for the bundled example.", show_default=False
-    ),
-]
-Paired = Annotated[
-    str | None,
-    typer.Option(
-        "--paired",
-        metavar="COLUMN",
-        help="Column of judges who ranked once in each of two groups: a paired test.",
-        show_default=False,
-        rich_help_panel=COMPUTING,
-    ),
-]
-Sequential = Annotated[
-    bool,
-    typer.Option(
-        "--sequential",
-        help="Rows are in time order: a test of two groups that may be repeated whenever rows are added to the file. "
-        "A new item changes all earlier values and begins a new test.",
-        rich_help_panel=COMPUTING,
-    ),
-]
-Over = Annotated[
-    str,
-    choice(
-        "--over",
-        ("intersection", "union"),
-        "Items of two files with different items: those in both files, or all, free where a file lacks them.",
-        COMPUTING,
-    ),
-]
+FILES_HELP = "Two files; or one with --by; or none for the bundled example."
+Files = Annotated[list[Path] | None, typer.Argument(metavar="FILE", help=FILES_HELP, show_default=False)]
+PAIRED_HELP = "Column of judges who ranked once in each of two groups: a paired test."
+SEQUENTIAL_HELP = (
+    "Rows are in time order: a test of two groups that may be repeated whenever rows are added to the file. A new item "
+    "changes all earlier values and begins a new test."
+)
+OVER_HELP = "Items of two files with different items: those in both files, or all, free where a file lacks them."
 
 
-def compare(
-    reading: Reading,
-    showing: Showing,
-    files: Files = None,
-    paired: Paired = None,
-    sequential: Sequential = False,
-    computing: Computing = Computing(),  # noqa: B008 - a frozen value
-    permutations: Permutations = 999,
-    over: Over = "intersection",
-) -> None:
+@dataclass(frozen=True)
+class Testing:
+    """Which groups are tested, and how."""
+
+    paired: str | None = option("--paired COLUMN", PAIRED_HELP, COMPUTING)
+    sequential: bool = option("--sequential", SEQUENTIAL_HELP, COMPUTING, default=False)
+    permutations: int = option("--permutations N", "Number of permutations.", COMPUTING, 999, min=1)
+    over: str = option("--over NAME", OVER_HELP, COMPUTING, "intersection", choices=("intersection", "union"))
+
+
+def compare(reading: Reading, computing: Computing, showing: Showing, testing: Testing, files: Files = None) -> None:
     """Test whether sets of rankings have the same distribution, which of them differ, and in which items.
 
     Compares two files, or the groups of one file: all together, then pair by pair with Holm's correction. The kernel is
@@ -94,9 +69,10 @@ def compare(
     the median heuristic. Comparisons are compared within pairs of items, with the Kendall kernel.
     """
     kernel, method = parse_computing(computing, auto=True)
+    paired, sequential = testing.paired, testing.sequential
     if sequential and paired:
         raise UsageError("--sequential compares all rows in their order; leave out --paired")
-    source, items = read_groups(files or [], reading, paired, over, battles=not (paired or sequential))
+    source, items = read_groups(files or [], reading, paired, testing.over, battles=not (paired or sequential))
     read_as = source.reading if source.comparison_groups is None else source.wording.say("reading_battles")
     facts = {"data": source.title, "read as": read_as, **({"items": items} if items else {})}
     if sequential:
@@ -106,9 +82,9 @@ def compare(
     from rankernel.reports.groups import compare_battles, groups_to_compare
     from rankernel.reports.summary import Settings
 
-    settings = Settings(method=method, n_permutations=permutations, rng=computing.seed)
+    settings = Settings(method=method, n_permutations=testing.permutations, rng=computing.seed)
     groups = groups_to_compare(source, None)
-    with progress(None, f"Comparing {len(groups)} groups"):
+    with progress(f"Comparing {len(groups)} groups"):
         if source.comparison_groups is None:
             found = compare_rankings(source, groups, kernel, paired, settings)
         elif computing.kernel in (Computing().kernel, "auto"):
@@ -253,9 +229,9 @@ def compare_sequentially(
     screen = console()
     print_facts(screen, facts)
     found = f"differ, first after {test.stopped_at:,} pairs" if test.rejected else "do not differ significantly so far"
-    screen.print(f"\n{' and '.join(voters)} {found}: ", end="")
-    screen.print(f"p = {test.pvalue:.2g}, e-value {test.evalue:.3g}", style="bold", end="")
-    screen.print(f" (valid at any time, as long as the items are the same {source.rankings.n_items})")
+    pvalue = f"p = {test.pvalue:.2g}, e-value {test.evalue:.3g}"
+    valid = f"(valid at any time, as long as the items are the same {source.rankings.n_items})"
+    screen.print(f"\n{printable(' and '.join(voters))} {found}: {pvalue} {valid}", style="bold")
 
 
 # ---------------------------------------------------------------------- text
@@ -272,10 +248,7 @@ def print_comparisons(facts: dict[str, str], source: Source, found: GroupCompari
         pair = found.pairs[0]
         subject = f"{pair.first} ({words.count_voters(pair.n_voters[0])}) and {pair.second} ({pair.n_voters[1]:,})"
     verdict = "differ" if found.joint.pvalue <= ALPHA else "do not differ significantly"
-    screen.print()
-    screen.print(printable(f"{subject} {verdict}: "), end="")
-    screen.print(joint_text(found), style="bold")
-    screen.print()
+    screen.print(f"\n{printable(f'{subject} {verdict}: {joint_text(found)}')}\n", style="bold")
     if found.n_groups > 2:
         rows = [["groups", words.voters, "p-value, corrected", "effect (95% interval)", ""]]
         print_table(screen, rows + [pair_cells(found, pair) for pair in found.pairs[:MAX_LINES]])

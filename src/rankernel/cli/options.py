@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from operator import add
@@ -28,7 +28,7 @@ from rankernel.errors import Argument, ArgumentError, RankingError
 from rankernel.io.source import ReadOptions, option_choices, option_texts
 from rankernel.rankings import Rankings
 from rankernel.reports.ballots import Source
-from rankernel.reports.text import plural
+from rankernel.reports.text import plural, round_numbers
 
 if TYPE_CHECKING:
     from rankernel.comparisons import Comparisons
@@ -55,25 +55,8 @@ def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
     return {name: (kind, tuple(each for each in fields[name] if each != "similarity")) for name, kind in named.items()}
 
 
-def kernel_names() -> tuple[str, ...]:
-    """Return the names of all kernels."""
-    return tuple(kernel_classes())
-
-
 def parse_kernel(text: str) -> Kernel:
-    """Return the kernel that a text describes.
-
-    Examples
-    --------
-    >>> parse_kernel("mallows:nu=0.1")
-    Mallows(nu=0.1)
-    >>> parse_kernel("0.5*kendall + exponential:distance=hamming,nu=median")
-    0.5 * Kendall() + Exponential('hamming', nu='median')
-    >>> parse_kernel("distanceinduced:distance=kendall,center=2/0/1")
-    DistanceInduced('kendall', center=[2, 0, 1])
-    >>> parse_kernel("rbo:p=0.8,depth=10")
-    RankBiasedOverlap(p=0.8, depth=10)
-    """
+    """Return the kernel that a text describes, such as ``0.5*kendall+exponential:distance=hamming,nu=median``."""
     return reduce(add, [parse_term(term.strip()) for term in PLUS.split(text)])
 
 
@@ -117,13 +100,7 @@ def parse_value(text: str) -> Any:
 
 
 def parse_method(text: str, seed: int) -> MethodLike:
-    """Return the method that a text describes.
-
-    Examples
-    --------
-    >>> print(parse_method("montecarlo:draws=20,coupling=iid,control_variates=0", seed=3))
-    Monte Carlo, 20 draws per ranking, independent draws, seed 3
-    """
+    """Return the method that a text describes, such as ``montecarlo:draws=20,coupling=iid``."""
     name, _, rest = text.partition(":")
     if name not in METHODS:
         raise UsageError(f"--method {printable(text)!r} is unknown; the methods are {', '.join(METHODS)}")
@@ -143,12 +120,39 @@ def parse_method(text: str, seed: int) -> MethodLike:
         raise UsageError(f"--method {printable(text)!r}: {problem}") from None
 
 
-# ---------------------------------------------------------------------- options of commands
+# ---------------------------------------------------------------------- options and their groups
 
 READING, COMPUTING, OUTPUT = "Reading the file", "Computing", "Output"
 BALLOTS, TABLES = "Reading ballots: repairs and names", "Reading tables and text"
 THREADS_VARIABLE = "RANKERNEL_NUM_THREADS"  # default of n_jobs in the library
 LINKAGES = ("ward", "average", "complete", "single", "weighted")
+
+
+def option(
+    names: str, help_text: str, panel: str, default: Any = None, *, choices: tuple[str, ...] = (), **more: Any
+) -> Any:
+    """Return a field of a group of options: ``names`` are what can be typed and the word for its value."""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in choices:
+            raise typer.BadParameter(f"{printable(value)!r} is not one of {', '.join(choices)}")
+        return value
+
+    words = names.split()
+    declared = typer.Option(
+        *(word for word in words if word.startswith("-")),
+        metavar=next((word for word in words if not word.startswith("-")), None),
+        help=f"{help_text} One of {', '.join(choices)}." if choices else help_text,
+        rich_help_panel=panel,
+        show_default=default not in (None, ()) and not isinstance(default, bool),
+        **{"callback": check if choices else None, "autocompletion": completion(lambda: choices)} | more,
+    )
+    return field(default=default, metadata={"declared": declared})
+
+
+def completion(choices: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return a shell completion that offers the choices."""
+    return lambda incomplete: [choice for choice in choices() if choice.startswith(incomplete)]
 
 
 def set_debug(context: typer.Context, wanted: bool) -> None:
@@ -172,179 +176,64 @@ def set_threads(context: typer.Context, n_jobs: int | None) -> int | None:
     return n_jobs
 
 
-def completion(choices: Callable[[], tuple[str, ...]]) -> Callable[[str], list[str]]:
-    """Return a shell completion that offers the choices."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [choice for choice in choices() if choice.startswith(incomplete)]
-
-    return complete
-
-
-def choice(name: str, choices: tuple[str, ...], help_text: str, panel: str) -> Any:
-    """Return an option with a fixed set of values."""
-
-    def check(value: str | None) -> str | None:
-        if value is not None and value not in choices:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}")
-        return value
-
-    return typer.Option(
-        name,
-        metavar="NAME",
-        help=with_choices(help_text, choices),
-        callback=check,
-        autocompletion=completion(lambda: choices),
-        rich_help_panel=panel,
-    )
-
-
-def with_choices(help_text: str, choices: Iterable[str]) -> str:
-    """Return the help of an option with the values that it takes, which may be broken into lines between them."""
-    names = ", ".join(choices)
-    return f"{help_text} One of {names}." if names else help_text
-
-
-def option(name: str, help_text: str, panel: str, **more: Any) -> Any:
-    """Return an option of a panel of the help page."""
-    return typer.Option(name, help=help_text, rich_help_panel=panel, show_default=False, **more)
-
-
-# ---------------------------------------------------------------------- options and arguments
-
-File: TypeAlias = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="FILE",
-        help="PrefLib, BLT, CSV, or a cast vote record; by default the bundled example.",
-        show_default=False,
-    ),
-]
-By: TypeAlias = Annotated[str | None, option("--by", "Column with the group of each row.", READING, metavar="COLUMN")]
-Only: TypeAlias = Annotated[
-    list[str] | None, option("--only", "Group of --by to keep; may be repeated.", READING, metavar="GROUP")
-]
-KernelText: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--kernel",
-        metavar="KERNEL",
-        help="kendall, mallows:nu=0.1, hamming, spearman, polynomial:degree=3, exponential:distance=hamming, "
-        "diffusion:beta=0.2; top-weighted rbo:p=0.9, averageoverlap:depth=10, dcg:depth=10; arguments are separated by "
-        "commas; sums such as 0.5*kendall+hamming.",
-        autocompletion=completion(kernel_names),
-        rich_help_panel=COMPUTING,
-    ),
-]
-Method: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        metavar="METHOD",
-        help="auto, exact, enumeration, or montecarlo:draws=64; further arguments after commas: "
-        "coupling=antithetic, control_variates=0.",
-        autocompletion=completion(lambda: METHODS),
-        rich_help_panel=COMPUTING,
-    ),
-]
-Seed: TypeAlias = Annotated[
-    int, typer.Option("--seed", min=0, metavar="N", help="Seed of the random generator.", rich_help_panel=COMPUTING)
-]
-Jobs: TypeAlias = Annotated[
-    int | None,
-    option(
-        "--jobs", "Number of threads; by default one per core.", COMPUTING, min=1, metavar="N", callback=set_threads
-    ),
-]
-Permutations: TypeAlias = Annotated[
-    int, typer.Option("--permutations", min=1, metavar="N", help="Number of permutations.", rich_help_panel=COMPUTING)
-]
-Clusters: TypeAlias = Annotated[
-    int | None,
-    option(
-        "--k", "Number of clusters; by default as many as are significant and stable.", COMPUTING, min=1, metavar="N"
-    ),
-]
-Linkage: TypeAlias = Annotated[str, choice("--linkage", LINKAGES, "Linkage of hierarchical clustering.", COMPUTING)]
-Output: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="File to write.", show_default=False, rich_help_panel=OUTPUT),
-]
-Force: TypeAlias = Annotated[
-    bool, typer.Option("--force", "-f", help="Replace an existing file.", rich_help_panel=OUTPUT)
-]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)]
-Debug: TypeAlias = Annotated[
-    bool,
-    typer.Option("--debug", help="Print tracebacks.", callback=set_debug, is_eager=True, rich_help_panel=OUTPUT),
-]
-
 # ---------------------------------------------------------------------- options of the readers
 
-READ_DEFAULTS = {each.name: each.default for each in dataclasses.fields(ReadOptions)}
-NAMES = {  # others are --name
-    "label_columns": "--labels",
-    "columns": "--column",
-    "aliases": "--alias",
-    "header": "--header/--no-header",
+READER_OPTIONS = {  # by panel
+    READING: {
+        "format": "--format NAME",
+        "layout": "--layout NAME",
+        "items": "--items NAMES",
+        "count": "--count COLUMN",
+        "label_columns": "--labels COLUMN",
+        "ignore": "--ignore COLUMN",
+        "contest": "--contest NAME",
+        "unlisted": "--unlisted NAME",
+    },
+    TABLES: {
+        "header": "--header/--no-header",
+        "columns": "--column ROLE=COLUMN",
+        "ascending": "--ascending",
+        "separator": "--separator TEXT",
+        "delimiter": "--delimiter TEXT",
+        "encoding": "--encoding NAME",
+        "max_bytes": "--max-bytes N",
+    },
+    BALLOTS: {
+        "skipped": "--skipped NAME",
+        "repeated": "--repeated NAME",
+        "overvotes": "--overvotes NAME",
+        "write_ins": "--write-ins NAME",
+        "aliases": "--alias ALIAS=NAME",
+        "na_values": "--na-values TEXT",
+        "fold_case": "--fold-case",
+        "blank": "--blank NAME",
+        "withdrawn": "--withdrawn NAME",
+    },
 }
-METAVARS = {
-    **dict.fromkeys(option_choices(), "NAME"),
-    **dict.fromkeys(("count", "label_columns", "ignore"), "COLUMN"),
-    **dict.fromkeys(("separator", "na_values", "delimiter"), "TEXT"),
-    **dict.fromkeys(("contest", "encoding"), "NAME"),
-    "columns": "ROLE=COLUMN",
-    "aliases": "ALIAS=NAME",
-    "items": "NAMES",
-    "max_bytes": "N",
-}
+READ_DEFAULTS = {"format": "auto"} | {each.name: each.default for each in dataclasses.fields(ReadOptions)}
+FORMAT_HELP = "Format of the file: auto, PrefLib, BLT, TREC, orders, pairs, table, or 'cast vote record'."
 
 
-PANELS = {  # others are in READING
-    BALLOTS: (
-        "skipped",
-        "repeated",
-        "overvotes",
-        "write_ins",
-        "aliases",
-        "na_values",
-        "fold_case",
-        "blank",
-        "withdrawn",
-    ),
-    TABLES: ("header", "columns", "ascending", "separator", "delimiter", "encoding", "max_bytes"),
-}
+def reader_fields() -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name, the type and the field of each option of the readers."""
+    for panel, options in READER_OPTIONS.items():
+        for name, names in options.items():
+            default = READ_DEFAULTS[name]
+            kind: Any = bool if isinstance(default, bool) or name == "header" else int if name == "max_bytes" else str
+            if isinstance(default, tuple) or name in ("columns", "aliases"):
+                kind, default = list[str], None
+            words = f"{first_sentence(name)}{'; may be repeated' * (kind == list[str])}."
+            choices = option_choices().get(name, ())
+            # Values are checked by ReadOptions.
+            given = option(names, words, panel, default, choices=choices, callback=None)
+            yield name, kind | None if default is None else kind, given
 
 
-def read_parameters() -> list[inspect.Parameter]:
-    """Return the options of the readers as parameters of a command."""
-    parameters = []
-    for name, default in READ_DEFAULTS.items():
-        kind: Any = bool if isinstance(default, bool) or name == "header" else int if name == "max_bytes" else str
-        if isinstance(default, tuple) or name in ("columns", "aliases"):
-            kind, default = list[str], None
-        choices = option_choices().get(name, ())
-        declared = typer.Option(
-            NAMES.get(name, f"--{name.replace('_', '-')}"),
-            metavar=METAVARS.get(name),
-            help=with_choices(summary(name, kind), choices),
-            autocompletion=completion(functools.partial(tuple, choices)) if choices else None,
-            rich_help_panel=next((panel for panel, names in PANELS.items() if name in names), READING),
-            show_default=bool(default),
-        )
-        kind = kind | None if default is None else kind
-        keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, declared]))
-    return parameters
-
-
-def summary(name: str, kind: Any) -> str:
-    """Return the first sentence of the documentation of an option."""
-    text = " ".join(option_texts().get(name, "").split("\n", 1)[-1].split())
+def first_sentence(name: str) -> str:
+    """Return the first sentence of the documentation of an option of the readers."""
+    text = " ".join(option_texts().get(name, FORMAT_HELP).split("\n", 1)[-1].split())
     sentence = re.split(r"\. |: ``", text)[0].rstrip(".").replace("``", "").replace('"', "")
-    if name == "items":
-        sentence += ", separated by commas"
-    return f"{sentence}{'; may be repeated' * (kind == list[str])}."
+    return sentence + ", separated by commas" * (name == "items")
 
 
 def read_options(given: dict[str, Any]) -> dict[str, Any]:
@@ -357,7 +246,7 @@ def read_options(given: dict[str, Any]) -> dict[str, Any]:
     if str(options.get("skipped", "")).isdecimal():
         options["skipped"] = int(options["skipped"])
     with usage_errors():
-        ReadOptions(**options)
+        ReadOptions(**{name: value for name, value in options.items() if name != "format"})
     return options
 
 
@@ -365,24 +254,33 @@ def key_and_value(name: str, text: str) -> tuple[str, str]:
     """Return the two parts of ``user=expert``."""
     key, sign, value = text.partition("=")
     if not sign or not value:
-        raise UsageError(f"{NAMES[name]} {printable(text)} is not of the form {METAVARS[name]}")
+        form = "ROLE=COLUMN" if name == "columns" else "ALIAS=NAME"
+        raise UsageError(f"{option_text(Argument(name))} {printable(text)} is not of the form {form}")
     return key.strip(), value.strip()
 
 
-def option_of(name: str) -> str:
-    """Return the option of a field of a group or of the readers."""
-    return NAMES.get(name) or option_text(Argument(name))
+# ---------------------------------------------------------------------- groups of options
 
-
-# ---------------------------------------------------------------------- groups
+FILE_HELP = "PrefLib, BLT, CSV, or a cast vote record; by default the bundled example."
+KERNEL_HELP = (
+    "kendall, mallows:nu=0.1, hamming, spearman, polynomial:degree=3, exponential:distance=hamming, "
+    "diffusion:beta=0.2; top-weighted rbo:p=0.9, averageoverlap:depth=10, dcg:depth=10; arguments are separated by "
+    "commas; sums such as 0.5*kendall+hamming."
+)
+METHOD_HELP = (
+    "auto, exact, enumeration, or montecarlo:draws=64; further arguments after commas: coupling=antithetic, "
+    "control_variates=0."
+)
+K_HELP = "Number of clusters; by default as many as are significant and stable."
+File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="FILE", help=FILE_HELP, show_default=False)]
 
 
 @dataclass(frozen=True)
 class Reading:
     """How a file is read: its groups, and the options of its reader that were given."""
 
-    by: By = None
-    only: Only = None
+    by: str | None = option("--by COLUMN", "Column with the group of each row.", READING)
+    only: list[str] | None = option("--only GROUP", "Group of --by to keep; may be repeated.", READING)
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -390,50 +288,53 @@ class Reading:
 class Computing:
     """How kernel values are computed."""
 
-    kernel: KernelText = "mallows:nu=median"
-    method: Method = "auto"
-    seed: Seed = 0
-    jobs: Jobs = None
+    kernel: str = option(
+        "--kernel KERNEL", KERNEL_HELP, COMPUTING, "mallows:nu=median", autocompletion=completion(kernel_classes)
+    )
+    method: str = option("--method METHOD", METHOD_HELP, COMPUTING, "auto", autocompletion=completion(lambda: METHODS))
+    seed: int = option("--seed N", "Seed of the random generator.", COMPUTING, 0, min=0)
+    jobs: int | None = option(
+        "--jobs N", "Number of threads; by default one per core.", COMPUTING, min=1, callback=set_threads
+    )
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How the dendrogram is made, and cut into clusters."""
+
+    k: int | None = option("--k N", K_HELP, COMPUTING, min=1)
+    linkage: str = option("--linkage NAME", "Linkage of hierarchical clustering.", COMPUTING, "ward", choices=LINKAGES)
 
 
 @dataclass(frozen=True)
 class Showing:
     """How results are printed."""
 
-    json: Json = False
-    debug: Debug = False
+    json: bool = option("--json", "Print JSON.", OUTPUT, default=False)
+    debug: bool = option("--debug", "Print tracebacks.", OUTPUT, default=False, callback=set_debug, is_eager=True)
 
 
 @dataclass(frozen=True)
 class Writing(Showing):
     """How results are printed and written."""
 
-    output: Output = None
-    force: Force = False
+    output: Path | None = option("-o --output FILE", "File to write.", OUTPUT)
+    force: bool = option("--force -f", "Replace an existing file.", OUTPUT, default=False)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with a parameter for each option of its groups, from which typer builds the command line."""
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if not dataclasses.is_dataclass(hints[name]):
-            parameters.append(parameter.replace(annotation=hints[name]))
-            continue
-        groups[name] = hints[name]
-        types = get_type_hints(hints[name], include_extras=True)
-        for each in dataclasses.fields(hints[name]):
-            if each.name == "options":
-                parameters += read_parameters()
-                continue
-            default = getattr(parameter.default, each.name, each.default)
-            keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            parameters.append(inspect.Parameter(each.name, keyword, default=default, annotation=types[each.name]))
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    parameters = [
+        parameter
+        for name, each in inspect.signature(command).parameters.items()
+        for parameter in (group_parameters(groups[name]) if name in groups else [each.replace(annotation=hints[name])])
+    ]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        if any(group is Reading for group in groups.values()):
+        if "count" in given:
             given["options"] = read_options({name: given.pop(name) for name in READ_DEFAULTS})
         for name, group in groups.items():
             given[name] = group(**{each.name: given.pop(each.name) for each in dataclasses.fields(group)})
@@ -442,6 +343,17 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def group_parameters(group: Any) -> Iterator[inspect.Parameter]:
+    """Yield the options of a group as parameters of a command."""
+    types, own = get_type_hints(group), dataclasses.fields(group)
+    named = [(each.name, types[each.name], each) for each in own if each.name != "options"]
+    for name, kind, each in named + list(reader_fields()) * (len(named) < len(own)):
+        annotation: Any = Annotated[kind, each.metadata["declared"]]
+        yield inspect.Parameter(
+            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=each.default, annotation=annotation
+        )
 
 
 MAX_NAMES = 8  # in a message
@@ -457,7 +369,7 @@ def read_source(file: Path | None, reading: Reading, *labels: str, battles: bool
     """
     if reading.only and file is not None and reading.by is None:
         raise UsageError("--only selects groups of a column: give --by COLUMN, too")
-    with progress(None, "Reading"):
+    with progress("Reading"):
         comparisons = read_battles(file, reading) if battles and file is not None and not labels else None
         if file is None:
             source = bundled_example(reading, labels)
@@ -484,8 +396,10 @@ def read_battles(file: Path, reading: Reading) -> Comparisons | None:
     from rankernel.io import read_comparisons
     from rankernel.io.registry import is_table_of_pairs
 
-    options = {name: value for name, value in reading.options.items() if name != "label_columns"}
-    return read_comparisons(file, **options) if is_table_of_pairs(file, options) else None
+    options = {name: value for name, value in reading.options.items() if name not in ("label_columns", "format")}
+    wanted = reading.options.get("format")
+    is_known = wanted == "pairs" if wanted else is_table_of_pairs(file, options)
+    return read_comparisons(file, **options) if is_known else None
 
 
 def battle_source(file: Path, reading: Reading, data: Comparisons) -> Source:
@@ -502,7 +416,7 @@ def bundled_example(reading: Reading, labels: tuple[str, ...]) -> Source:
     from rankernel.datasets import load_example
 
     for name in reading.options:
-        raise UsageError(f"{option_of(name)} is for a file; the bundled example has no options")
+        raise UsageError(f"{option_text(Argument(name))} is for a file; the bundled example has no options")
     if labels:
         raise UsageError(f"the bundled example has no column {printable(labels[0])!r}; name a file")
     example = load_example()
@@ -597,8 +511,6 @@ class Job:
 
     def facts(self, values: str) -> dict[str, str]:
         """Return a description of the data and of how kernel values are computed."""
-        from rankernel.reports.text import round_numbers
-
         rankings, words, battles = self.source.rankings, self.source.wording, self.source.comparisons
         n_voters = words.count_voters(rankings.n_voters if battles is None else battles.n_judges)
         sizes = (
@@ -614,7 +526,7 @@ class Job:
 
 def parse_computing(computing: Computing, auto: bool = False) -> tuple[Kernel | None, MethodLike]:
     """Return the kernel and the method of a command; with ``auto``, the kernel "auto" is None."""
-    with progress(None, "Starting"):  # the numerical modules are imported here
+    with progress("Starting"):  # the numerical modules are imported here
         kernel = None if auto and computing.kernel == "auto" else parse_kernel(computing.kernel)
         return kernel, parse_method(computing.method, computing.seed)
 
@@ -624,16 +536,13 @@ def read_job(file: Path | None, reading: Reading, computing: Computing, battles:
     kernel, method = parse_computing(computing)
     assert kernel is not None
     source = read_source(file, reading, battles=battles)
-    with progress(None, "Kernel"):
+    with progress("Kernel"):
         return Job(source, kernel.resolve(source.rankings), method)
 
 
 def summarize_job(job: Job, seed: int, **settings: Any) -> Summary:
     """Return the summary of a job, with a progress bar."""
-    from rankernel.reports.summary import Settings, n_steps, summarize
+    from rankernel.reports.summary import Settings, summarize
 
-    chosen = Settings(kernel=job.kernel, method=job.method, rng=seed, **settings)
-    with progress(None, "Ballots"):
-        total = n_steps(job.source, chosen)
-    with progress(total, "Ballots") as step:
-        return summarize(job.source, chosen, step)
+    with progress("Ballots") as step:
+        return summarize(job.source, Settings(kernel=job.kernel, method=job.method, rng=seed, **settings), step)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import shlex
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from threading import Event, Thread
+from threading import current_thread, main_thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -61,30 +60,26 @@ class Interrupted(Exception):  # noqa: N818 - an interrupt is not an error
     """A KeyboardInterrupt within a command, which typer would turn into an exit code without its notes."""
 
 
-def without_types(params: Any) -> Any:
-    """Return parameters; the help shows no types of flags and arguments, which would be <bool> and <list[Path]>."""
-    for param in params:
-        if param.param_type_name == "argument" or getattr(param, "is_flag", False):
-            vars(param)["display_type_rich"] = lambda **_: None
-    return params
-
-
-class Command(TyperCommand):
-    """A command."""
+class WithoutTypes:
+    """A command whose help shows no types of flags and arguments, which would be <bool> and <list[Path]>."""
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters."""
-        return without_types(super().get_params(ctx))
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if param.param_type_name == "argument" or getattr(param, "is_flag", False):
+                vars(param)["display_type_rich"] = lambda **_: None
+        return params
 
 
-class CommandGroup(TyperGroup):
+class Command(WithoutTypes, TyperCommand):
+    """A command."""
+
+
+class CommandGroup(WithoutTypes, TyperGroup):
     """A group of commands that turns errors into one line and an exit code."""
 
     debug = False  # set by --debug, which every command takes
-
-    def get_params(self, ctx: Any) -> Any:
-        """Return the parameters."""
-        return without_types(super().get_params(ctx))
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and exit with its exit code."""
@@ -118,8 +113,9 @@ class CommandGroup(TyperGroup):
                 traceback.print_exc()
             if is_interrupt(error):
                 return fail(ended("interrupted"), INTERRUPTED)
-            if hasattr(error, "format_message"):  # of the command line
-                return fail(one_line(error.format_message()), getattr(error, "exit_code", USAGE_ERROR))
+            if hasattr(error, "format_message"):  # of the command line; without any argument the help was printed
+                message, code = one_line(error.format_message()), getattr(error, "exit_code", USAGE_ERROR)
+                return fail(message, code) if message else code
             return fail(explanation(error), DATA_ERROR)
         if code == INTERRUPTED:  # typer returns this for an interrupt before the command
             return fail(ended("interrupted"), INTERRUPTED)
@@ -153,15 +149,7 @@ def phrased(error: BaseException) -> str:
 
 
 def option_text(argument: Argument) -> str:
-    """Return a reference to an argument as an option of the command line.
-
-    Examples
-    --------
-    >>> option_text(Argument("separator", "|")), option_text(Argument("overwrite", True))
-    ("--separator '|'", '--force')
-    >>> option_text(Argument("items", ...)), option_text(Argument("unlisted"))
-    ('--items', '--unlisted')
-    """
+    """Return a reference to an argument as an option of the command line, such as ``--separator '|'``."""
     name, value = argument
     option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
     if name == "header" and value is False:
@@ -246,13 +234,10 @@ def termination_as_exit() -> Iterator[None]:
     def terminate(*_: object) -> None:
         raise SystemExit(TERMINATED)
 
-    try:
-        before = signal.getsignal(signal.SIGTERM)
-        if before != signal.SIG_IGN:
-            signal.signal(signal.SIGTERM, terminate)
-    except ValueError:  # only the main thread handles signals
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) == signal.SIG_IGN:
         yield
         return
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
@@ -274,25 +259,18 @@ def console() -> Console:
     return Console(markup=False, highlight=False, emoji=False, width=n_columns)
 
 
-def print_facts(screen: Console, facts: dict[str, str]) -> None:
+def print_facts(screen: Console, facts: dict[str, Any]) -> None:
     """Print names and values in two columns."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    for name, value in facts.items():
-        grid.add_row(name, value)
-    screen.print(grid)
+    print_table(screen, [["", ""], *([name, str(value)] for name, value in facts.items())], show_header=False)
 
 
-def print_table(screen: Console, rows: list[list[str]]) -> None:
+def print_table(screen: Console, rows: list[list[str]], show_header: bool = True) -> None:
     """Print a table whose first row is its heading."""
     from rich.table import Table
 
-    grid = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, pad_edge=False, header_style="dim")
-    for name in rows[0]:
-        grid.add_column(printable(name))
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=show_header)
+    for number, name in enumerate(rows[0]):
+        grid.add_column(printable(name), style="" if show_header or number else "dim")
     for row in rows[1:]:
         grid.add_row(*map(printable, row))
     screen.print(grid)
@@ -305,22 +283,23 @@ def listed(names: Sequence[str], limit: int) -> str:
     return separator.join(printable(name) for name in names[:limit]) + more
 
 
+def show(as_json: bool, facts: dict[str, Any], **numbers: Any) -> None:
+    """Print facts as text, or with further numbers as JSON."""
+    if as_json:
+        print_json(facts | numbers)
+    else:
+        print_facts(console(), facts)
+
+
 def print_json(content: dict[str, Any]) -> None:
     """Print a JSON object; names of several words become identifiers, numbers that are not finite become null."""
 
     def plain(value: Any) -> Any:
         return value.tolist() if hasattr(value, "tolist") else str(value)
 
-    def finite(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: finite(each) for key, each in value.items()}
-        if isinstance(value, list | tuple):
-            return [finite(each) for each in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
     named = {name.replace(" ", "_"): value for name, value in content.items()}
-    plain_content = json.loads(json.dumps(named, default=plain))
-    typer.echo(json.dumps(finite(plain_content), indent=2, ensure_ascii=True))
+    finite = json.loads(json.dumps(named, default=plain), parse_constant=lambda _: None)
+    typer.echo(json.dumps(finite, indent=2, ensure_ascii=True))
 
 
 # ---------------------------------------------------------------------- files
@@ -378,55 +357,27 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Sequence[Any]])
 
 
 @contextmanager
-def progress(total: int | None, label: str, even: bool = False) -> Iterator[Callable[..., None]]:
-    """Show a progress bar, or print a note now and then if the standard error is not a terminal.
+def progress(label: str) -> Iterator[Callable[..., None]]:
+    """Show a progress bar, or print a line now and then if the standard error is not a terminal.
 
-    The function that is yielded advances the progress bar: by one step with the label of the next, or to a number of a
-    total. Without a total the progress bar only shows activity. The remaining time is shown if all steps take equally
-    long (even).
+    The function that is yielded takes the label of the next step and, if they are known, how much is done of a total.
     """
+    started = noted = monotonic()
     if not sys.stderr.isatty():
-        with Notes(label) as notes:
-            yield notes.step
+
+        def note(label: str, done: int = 0, of: int = 0) -> None:
+            nonlocal noted
+            if of and monotonic() - noted > NOTE_SECONDS:
+                noted = monotonic()
+                elapsed = timedelta(seconds=round(noted - started))
+                typer.echo(f"note: {label.lower()}, {done:,} of {of:,} done, {elapsed} elapsed", err=True)
+
+        yield note
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = [TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
-    columns += [TimeRemainingColumn()] if even else []
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task(label, total=total)
-
-        def step(label: str, done: int | None = None, of: int | None = None) -> None:
-            change: dict[str, Any] = {"advance": 1} if done is None else {"completed": done, "total": of}
-            display.update(task, description=label, **change)
-
-        yield step
-
-
-class Notes:
-    """Progress as lines on the standard error."""
-
-    def __init__(self, label: str, seconds: float = NOTE_SECONDS) -> None:
-        self.label, self.share, self.seconds, self.started, self.ended = label, "", seconds, monotonic(), Event()
-        self.screen = sys.stderr
-        self.thread = Thread(target=self.run, daemon=True)
-
-    def __enter__(self) -> Notes:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-
-    def step(self, label: str, done: int | None = None, of: int | None = None) -> None:
-        """Set the label of the current step, and how much of it is done."""
-        self.label, self.share = label, f", {done:,} of {of:,} done" if done is not None and of else ""
-
-    def run(self) -> None:
-        """Print a note at regular intervals."""
-        while not self.ended.wait(self.seconds):
-            elapsed = timedelta(seconds=round(monotonic() - self.started))
-            with suppress(OSError, ValueError):  # the standard error is closed
-                self.screen.write(f"note: {self.label.lower()}{self.share}, {elapsed} elapsed\n")
-                self.screen.flush()
+        task = display.add_task(label, total=None)
+        yield lambda label, done=None, of=None: display.update(task, description=label, completed=done, total=of)

@@ -200,11 +200,6 @@ def compares(source: Source, settings: Settings) -> bool:
     return (source.groups is not None or source.comparison_groups is not None) and settings.compare != ()
 
 
-def n_steps(source: Source, settings: Settings) -> int:
-    """Return the number of steps of :func:`summarize`, for a progress bar."""
-    return 4 + compares(source, settings)
-
-
 def summarize(source: Source, settings: Settings | None = None, step: Callable[[str], Any] | None = None) -> Summary:
     """Return the results for a report; ``step`` is called with the name of each step as it begins."""
     settings, step = settings or Settings(), step or (lambda _: None)
@@ -550,6 +545,11 @@ def evidence_for_clusters(summary: Summary) -> str:
     fields = step_fields(summary, evidence, k)
     text = summary.wording.say("evidence", agreement=agreement, similarity=similarity, **fields)
     return text + uncertain_number(summary, evidence)
+
+
+def reason_for_clusters(summary: Summary) -> str:
+    """Return the evidence for the number of clusters, or that there are none."""
+    return evidence_for_clusters(summary) if summary.grouped else no_clusters(summary)
 
 
 def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
