@@ -220,7 +220,7 @@ ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tent
 ORDINALS = {word: number for number, word in enumerate(ORDINAL_WORDS.split(), start=1)}
 WORD = "(?:ranking|rank|choice|preference|pref|position|pos|place|vote|selection)"
 NUMBERED, GAP = "([0-9]{1,6})(?:st|nd|rd|th)?", r"[\s_.:#-]*"
-OF = r"(?:[\s_]*(?:of|/)[\s_]*[0-9]{1,6}(?![0-9]))?(?:\s*\([0-9]{1,9}\)$)?"  # choice 1 of 4, choice 1 (45)
+OF = r"(?:[\s_]*(?:of|/)[\s_]*[0-9]{1,6}(?![0-9]))?"  # choice 1 of 4
 WHOLE_NAME = (re.compile(rf"#?{NUMBERED}"), re.compile(f"({'|'.join(ORDINALS)})"))
 WITHIN_NAME = (
     re.compile(rf"(?<![a-z]){WORD}{GAP}{NUMBERED}{OF}(?![0-9a-z])"),  # choice 2 of 4
@@ -246,9 +246,12 @@ def column_position(column: str) -> ColumnPosition | None:
     ColumnPosition(number=1, contest='City Council')
     >>> column_position("candidate_rank2").number, column_position("3rd choice").number
     (2, 3)
+    >>> column_position("DEM Mayor Choice 2 of 5 Citywide (226916)")
+    ColumnPosition(number=2, contest='DEM Mayor Citywide')
     >>> column_position("Ann"), column_position("System 2")
     (None, None)
     """
+    column = re.sub(r"(?<=\S)\s*\([0-9]{1,9}\)\s*$", "", column)  # 1st choice (45), as ES&S numbers columns
     spaced = re.sub("(?<=[a-z])(?=[A-Z])", " ", column.strip())  # candidateRank1
     name = spaced.lower()
     if len(name) != len(spaced):  # lowering some letters changes the length
@@ -545,6 +548,8 @@ def side_words(column: str) -> set[str]:
 
 
 # ---------------------------------------------------------------------- long tables
+
+TIME_WORDS = ("time", "timestamp", "tstamp", "date", "datetime", "created_at", "day")
 
 
 def long_ranks(

@@ -23,6 +23,7 @@ from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
 from rankernel.columns import (
     POSSIBLE_USERS,
+    TIME_WORDS,
     Column,
     Roles,
     encode_items,
@@ -37,7 +38,6 @@ from rankernel.preferences import Preferences, user_names
 from rankernel.rankings import FREE, Labels, Rankings, is_frame, row_index
 
 MAX_SHOWN = 6
-TIME_WORDS = ("time", "timestamp", "tstamp", "date", "datetime", "created_at", "day")
 TIME_UNITS = {"year": "Y", "month": "M", "week": "W", "day": "D", "hour": "h"}
 
 

@@ -66,6 +66,7 @@ FILES = [
     ("ward.blt", '3 1\n3 1 2 0\n0\n"Ann" "Ind"\n"Bob"\n"Cy"\n"Ward 4"', {}, ["3*Ann>Bob>Cy"]),
     ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann","Ind"\n"Bob","Lab"\n"Ward 4, Leith"', {}, ["3*Ann>Bob"]),
     ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann" "Bob"\n"Ward 4"', {}, ["3*Ann>Bob"]),
+    ("ward.blt", '2 1 # two\n3 1 2 0 # x\n0\n"Ann #1" # first\nBob // second\n"Ward # 4"', {}, ["3*Ann #1>Bob"]),
     ("ward.blt", "2 1\n3 1 2 0\n0\nAnn Ash Bob Bow\n", {}, "line 4: 'Ann Ash Bob Bow'"),
     ("ward.blt", '3 1\n1 2\n 3 1 0\n0\n"A" "B" "C"', {}, ["B>C>A"]),
     ("ward.blt", '2 1\n1 - 2 0\n0\n"Ann \\"A\\" Ash"\n"Bob"\n"x"', {}, ['Bob>Ann "A" Ash']),
@@ -142,6 +143,27 @@ FILES = [
         ["Ann"],
     ),
     (
+        "cvr.csv",
+        'Cast Vote Record,DEM Governor 1st Choice (5715),DEM Governor 2nd Choice (5718)\n1,"Ash, Ann (3)",Bob (4)\n',
+        {},
+        ["Ash, Ann (3)>Bob (4)"],
+    ),
+    (
+        "cvr.csv",
+        "Precinct,Mayor Choice 1 of 2 Citywide (026916),Mayor Choice 2 of 2 Citywide (226916)\nP,17,Write-in\n",
+        {},
+        ["17>Write-in"],
+    ),
+    (
+        "cvr.csv",
+        (
+            "RowNumber,Choice_3_1:Ward 1:1:Number of Winners 3:Ann:NON,Choice_3_1:Ward 1:2:Number of Winners 3:Ann:NON,"
+            "Choice_4_1:Ward 1:1:Number of Winners 3:Uncertified Write In:NON\n1,0,1,1\n"
+        ),
+        {"write_ins": "merge"},
+        ["write-in>Ann"],
+    ),
+    (
         "cvr.json",
         json.dumps(DOMINION),
         {"contest": "contest 7", "unlisted": "free"},
@@ -171,15 +193,22 @@ FILES = [
     ("ward.csv", SCOTTISH.replace("12,1,2,3", "12,1,2,9"), {}, "line 2: candidate 9"),
     ("ward.csv", SCOTTISH.replace("4,3", '4",3', 1), {}, "line 2: "),
     ("ward.csv", '2,1\n3,1,2,\nCandidate 1,Ann,\nCandidate 2,Bob,\n""""Ward 4"""",', {}, ["3*Ann>Bob"]),
+    (
+        "ward.csv",
+        '2,1\n3,1,2,\n"Candidate 1",""Ann"",\n"Candidate 2","Bob ""B""",\n""Ward, 4"",',
+        {},
+        ['3*Ann>Bob "B"'],
+    ),
     ("ward.csv", "2,1\n3,1,2,\nCandidate 1 or so,Ann,\n", {}, "2 candidates"),
     # orders of the SUSHI data
     ("s.order", "4 1\n0 2 3 0\n0 4 0 1 2 3\n", {"items": list("abcd")}, ["d>a", "a>b>c>d"]),
     ("s.order", "4 1\n0 2 3 0\n", {"unlisted": "last"}, ["3>0>1=2"]),
     ("s.order", "", {}, "s.order.*(empty|no row)"),
     ("s.order", "4 1\n0 3 1 2\n", {}, "line 2: expected 0, the length of the order"),
-    ("s.order", "4 1\n\n0 2 1 1\n", {}, "line 3: an order names items from 0 to 3"),
-    ("s.order", "4 1\n0 1 4\n", {}, "line 2: an order names items from 0 to 3"),
-    ("s.order", "4 1\n0 1 3\n0 1 x\n", {}, "line 3: expected integers; got '0 1 x'"),
+    ("s.order", "4 1\n\n0 2 1 1\n", {}, "line 3: .*different items from 0 to 3; got '0 2 1 1'"),
+    ("s.order", "4 1\n0 1 4\n", {}, "line 2: .*different items from 0 to 3"),
+    ("s.order", "4 1\n0 1 3\n0 1 x\n", {}, "line 3: .*; got '0 1 x'"),
+    ("s.order", f"{'9' * 6000} 1\n0 2 1 2\n", {"items": list("abcd")}, "line 1: the file states 999999999 items"),
     # pairs
     ("p.csv", "winner,loser\ntea,milk\nmilk,beer\n", {}, ["tea>milk", "milk>beer"]),
     ("p.csv", "loser,winner,annotator\nmilk,tea,ann\nbeer,milk,ann\n", {}, ["tea>milk, milk>beer"]),
@@ -203,7 +232,9 @@ FILES = [
     ("p.csv", "model_a,model_b,winner\nx,y,maybe\n", {}, "line 2: the winner 'maybe'"),
     ("p.csv", "winner,loser\nx,x\n", {}, "line 2 "),
     # what is none of them
-    ("v.pdf", "%PDF", {}, "suffixes"),
+    ("v.pdf", "%PDF", {}, "no rows.*the suffix is none of .soc"),
+    ("v.dat", "choice 1,choice 2\nAnn,Bob\n", {}, ["Ann>Bob"]),
+    ("votes", '{"Ann": [1, 2], "Bob": [2, 1]}', {}, ["Ann>Bob", "Bob>Ann"]),
     ("v.csv", "", {}, "empty"),
     ("v.csv", "tea,milk\n1,2\n1\n", {}, "line 3: "),
     ("v.csv", "tea,milk\n1,2\n", {"contest": "Mayor"}, "position"),
@@ -230,9 +261,12 @@ def test_number_of_examples():
 
 
 def test_dominion_manifests(tmp_path):
+    folder = tmp_path / "export"
+    folder.mkdir()
     for name, content in (("CvrExport", DOMINION), ("ContestManifest", CONTESTS), ("CandidateManifest", CANDIDATES)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    for place in (tmp_path, tmp_path / "CvrExport.json"):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    (tmp_path / "config.json").write_text('{"contest": "Mayor"}')
+    for place in (tmp_path, folder, folder / "CvrExport.json"):
         votes = rk.read_cvr(place)  # only the mayor was ranked
         assert (shown(votes), votes.source.title) == (["Ann>Bob>Cy", "Cy>Ann=Bob"], "Mayor")
     assert shown(rk.read_cvr(tmp_path, overvotes="tie"))[1] == "Cy>Ann=Bob"

@@ -141,6 +141,41 @@ def test_tables_of_every_kind(tmp_path):
     assert shown(rk.read(ranks)) == ["tea>milk", "milk>tea"]
 
 
+def test_movielens_without_names_of_columns(tmp_path):
+    rows = [(user, item, (user * item) % 5 + 1, 881250949 + user) for user in (3, 4, 5) for item in (7, 8)]
+    stated = {"header": False, "columns": {"user": "1", "item": "2", "score": "3"}}
+    for sign, name in (("\t", "u.data"), ("::", "ratings.dat")):
+        text = "".join(sign.join(map(str, row)) + "\n" for row in rows)
+        with pytest.raises(rk.RankingError, match=r"header=False and columns=\{'user': '1'"):
+            read(tmp_path, text, name)
+        assert shown(read(tmp_path, text, name, **stated)) == ["8>7", "7>8", "7=8"]
+
+
+def test_objects_of_json(tmp_path):
+    frame = pd.DataFrame(ROWS)
+    for orient in ("split", "index", "columns", "records"):
+        assert shown(read(tmp_path, frame.to_json(orient=orient), "v.json")) == EXPECTED
+    assert shown(read(tmp_path, '{"winner": "x", "loser": "y"}', "v.jsonl")) == ["x>y"]
+    with pytest.raises(rk.RankingError, match="layout='ranks'"):
+        read(tmp_path, "[[1, 2], [2, 1]]", "v.json")
+    assert shown(read(tmp_path, "[[1, 2], [2, 1]]", "v.json", layout="ranks")) == ["1>2", "2>1"]
+    assert shown(rk.read(pl.DataFrame({"ranking": [["a", "b"], ["b"]]}))) == ["a>b", "b>a"]
+
+
+def test_file_objects_without_a_name(tmp_path):
+    """Their format is that of their content."""
+    pytest.importorskip("openpyxl")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(ROWS)
+    for write in (frame.to_parquet, frame.to_feather, lambda file: frame.to_excel(file, index=False)):
+        file = io.BytesIO()
+        write(file)
+        assert shown(rk.read(io.BytesIO(file.getvalue()))) == EXPECTED
+    for lines in (False, True):
+        text = frame.to_json(orient="records", lines=lines)
+        assert shown(rk.read(io.StringIO(text))) == shown(rk.read(io.BytesIO(text.encode()))) == EXPECTED
+
+
 def test_arrow(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
@@ -181,6 +216,8 @@ def test_long_tables(tmp_path):
     assert shown(ranked) == ["y>x"]
     stated = read(tmp_path, "who,what,how\nv,x,2\nv,y,1\n", columns={"user": "who", "item": "what", "score": "how"})
     assert shown(stated) == ["x>y"]
+    books = '"User-ID";"ISBN";"Book-Rating"\n"7";"034X";"0"\n"7";"015X";"5"\n"8";"034X";"3"\n'
+    assert shown(read(tmp_path, books)) == ["015X>034X", "034X"]
     for wrong in (LONG + "1,a,2,9\n", LONG + "4,a,x,9\n", LONG + ",a,2,9\n"):
         with pytest.raises(rk.RankingError, match=r"votes\.csv"):
             read(tmp_path, wrong)
@@ -195,6 +232,21 @@ def test_long_tables(tmp_path):
         ("v.txt", "tea > milk = juice\nmilk>tea\n", ["tea>juice=milk", "milk>tea>juice"]),
         ("v.txt", "tea > milk\n", ["tea>milk"]),
         ("v.abif", "# votes\n3: A>B>C\n2:C>A=B\n", ["3*A>B>C", "2*C>A=B"]),
+        (
+            "v.abif",
+            "3: A > B # first\n2:[Ash, Ann]>A,B\n1:A/2,B/5\n",
+            ["3*A>B>Ash, Ann", "2*Ash, Ann>A=B", "B>A>Ash, Ann"],
+        ),
+        (
+            "v.txt",
+            "Option #2 > Option #1 * 3\nOption #1 > Option #2 # one\n",
+            ["3*Option #2>Option #1", "Option #1>Option #2"],
+        ),
+        (
+            "v.csv",
+            "Timestamp,Rank [Tea],Rank [Milk]\n1/2/2024,1st (best),2nd\n1/3/2024,2nd,1st (best)\n",
+            ["Tea>Milk", "Milk>Tea"],
+        ),
         (
             "v.csv",
             "ID,Rank your drinks\n1,Tea;Coffee;Milk;\n2,Milk;Tea;Coffee;\n",
@@ -237,6 +289,22 @@ def test_long_tables(tmp_path):
                 "=,=,=,=,=,=,=,=,=,=\nA,B,C,&,Weight,&\n1.0,5.0,0.0,&,1.5,&\n0.0,2.0,2.0,&,0.5,&\n"
             ),
             ["3*Bob>Ann>Cy", "Bob=Cy>Ann"],
+        ),
+        (
+            "old.csv",
+            (
+                'Candidates\nAnn,"Ash, Bob",Cy\nBallot Index,Ann,"Ash, Bob",Cy,Ranking_1,Ranking_2,Weight,Voter Set\n'
+                "0,,,,\"frozenset({'Ann', 'Ash, Bob'})\",frozenset(),3/2,\"{'x', 'y'}\"\n1,2,4,,,,1/2,set()\n"
+            ),
+            ["3*Ann=Ash, Bob>Cy", "Ash, Bob>Ann>Cy"],
+        ),
+        (
+            "votekit.csv",
+            (
+                'VoteKit RankProfile\nCandidates\n"(Mills, J.: T.:MIL)",(O\'Hara:OHA)\nMax Ranking Length\n2\n=,=\n'
+                'Ranking_1,Ranking_2,&,Weight,&\n{\'MIL\'},"{""OHA""}",&,1.0,&\n'
+            ),
+            ["Mills, J.: T.>O'Hara"],
         ),
         ("numbered.csv", "choice 1,choice 2\n3,1\n1,2\n2,\n", ["3>1>2", "1>2>3", "2>1=3"]),
         ("votes.toi", "3\n1,tea\n2,milk\n3,beer\n5,5,2\n3,1,2\n2,3,{1,2}\n", ["3*tea>milk>beer", "2*beer>milk=tea"]),

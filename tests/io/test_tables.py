@@ -190,7 +190,7 @@ def test_blank_ballots(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("1,2,3\n1,2,3\n", "only numbers or nothing"),
+        ("1,2,3\n1,2,3\n", "first row looks like data"),
         ("rank 1,rank 2\n7,9\n", "only numbers or nothing"),
         ("id,rank 1,rank 2\n1,1,2\n", "only numbers or nothing"),
         ("ward,town,tea\nNorth,Ghent,1\n", "column 'ward' holds 'North'"),

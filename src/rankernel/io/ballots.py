@@ -27,7 +27,9 @@ NA_MARKERS, OVERVOTES = (
     frozenset(word.replace("_", " ") for word in words.split()) for words in (NA_WORDS, OVERVOTE_WORDS)
 )
 WRITE_IN = re.compile(
-    r"\W*(?:(?:undeclared|unresolved|other)?[\s-]*(?:write[\s_-]*ins?|uwi)[\s:#-]*[0-9]*|undeclared)\W*", re.IGNORECASE
+    r"\W*(?:(?:undeclared|unresolved|uncertified|unqualified|other)?[\s-]*(?:write[\s_-]*ins?|uwi)[\s:#-]*[0-9]*"
+    r"|undeclared)\W*",
+    re.IGNORECASE,
 )
 # Signs that may join several names in a cell, and which of these names must stand alone elsewhere.
 JOINING_SIGNS: dict[str, Callable[[Iterable[bool]], bool]] = {"|": lambda _: True, ";": any}

@@ -32,6 +32,7 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 QUOTED = re.compile(r'"((?:[^"\\]|\\.|"")*)"')  # a quotation mark inside is doubled or escaped
+COMMENT = re.compile(rf"^((?:{QUOTED.pattern}|[^\"])*?)\s(?:#|//)\s.*$")  # after a name, not within quotation marks
 SEVERAL = re.compile(rf"(?:{QUOTED.pattern}[\s,]*)+")
 BALLOT = re.compile(r"[0-9]+(?:\s+[0-9=-]+)*\s+0")
 INTEGER = re.compile("-?[0-9]{1,30}")
@@ -215,7 +216,7 @@ def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
     """
     last = tokens.tokens[tokens.index - 1]
     lines = [
-        (number, re.sub(r"^# *ALTERNATIVE NAME [0-9]+:", "", line).rstrip(" ,").strip())  # converted from PrefLib
+        (number, COMMENT.sub(r"\1", re.sub(r"^# *ALTERNATIVE NAME [0-9]+:", "", line)).rstrip(" ,").strip())
         for number, line in enumerate(tokens.text[last.end :].split("\n"), start=last.line)
         if line.strip(" ,") and not re.match(r"\s*(?:#(?! *ALTERNATIVE NAME)|//)", line)
     ]

@@ -78,7 +78,7 @@ def read_cvr(path: Any, **keywords: Any) -> Rankings:
       repaired: 1 overvoted cell, 1 blank ballot dropped, 'undervote' read as missing (3 cells)
     """
     source = SourceFile.of(path, read_cvr, keywords)
-    if source.suffix in EXPORTS or (source.file is None and source.path.is_dir()):
+    if source.suffix in EXPORTS or source.is_folder:
         return read_export(source)
     if source.suffix in ("", ".csv", ".tsv", ".txt") and is_export(source.head):
         return read_scottish(source) if is_scottish(source.head) else read_marks(source)
@@ -97,8 +97,9 @@ def is_export(text: str) -> bool:
 HEADINGS = re.compile(r'(?:[^\n]*\n){1,3}?(?:="|")*CvrNumber\b')  # election, contests, choices, then the columns
 CONTEST_NUMBERS = re.compile(r"\s*\((?:Vote For|Number of (?:positions|ranks))\s*=[^()]*\)\s*$", re.IGNORECASE)
 CHOICE = re.compile(r"(.*?)\s*\(([0-9]{1,4})\)", re.DOTALL)
-CLEAR_BALLOT_COLUMN = re.compile(r"\bChoice_[0-9]+_[0-9]+:[^\n]*:Vote For")
-CLEAR_BALLOT = re.compile(r"Choice_[0-9]+_[0-9]+:(.*):([0-9]{1,4}):Vote For [0-9]+:(.*):[^:]*", re.DOTALL)
+SEATS = "(?:Vote For|Number of Winners)"
+CLEAR_BALLOT_COLUMN = re.compile(rf"\bChoice_[0-9]+_[0-9]+:[^\n]*:{SEATS}")
+CLEAR_BALLOT = re.compile(rf"Choice_[0-9]+_[0-9]+:(.*):([0-9]{{1,4}}):{SEATS} [0-9]+:(.*):[^:]*", re.DOTALL)
 QUOTED_FORMULA = re.compile(r'="(.*)"', re.DOTALL)  # keeps a spreadsheet from converting a cell to a number or date
 ABSENT, UNMARKED, MARKED, INVALID = range(4)
 MARKS = {"": ABSENT, "0": UNMARKED, "1": MARKED}
@@ -291,7 +292,7 @@ def shortened(marks: list[tuple[int, str]], gap: int) -> list[tuple[int, str]]:
 
 def read_documents(source: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the documents of a file and its manifests, of a folder, or of an archive."""
-    if source.suffix == ".zip" or (source.file is None and source.path.is_dir()):
+    if source.suffix == ".zip" or source.is_folder:
         raw = list(source.members(".json", ".xml"))
     else:
         beside = [source.path.with_name(f"{kind}Manifest.json") for kind in MANIFESTS] if source.file is None else []
@@ -301,7 +302,7 @@ def read_documents(source: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
         raise source.error(None, "the folder or archive has no .json or .xml file; name the file to read")
     for name, content in raw:
         document = SourceFile(PurePath(name).name)
-        if name.lower().removesuffix(".gz").endswith(".xml"):
+        if name.lower().removesuffix(".gz").endswith(".xml") or (len(raw) == 1 and source.suffix == ".xml"):
             yield name, xml_document(content, document)
             continue
         try:
@@ -509,11 +510,11 @@ def scottish_names(rows: list[tuple[int, list[str]]], n_items: int, source: Sour
                 raise source.error(
                     line, f"candidate {number} is named twice, or is not one of the {n_items} candidates"
                 )
-            names[number] = cells[1]
+            names[number] = re.sub('""+$', "", cells[1])  # of a name that is quoted twice
         elif candidate or title:
             raise source.error(line, "the lines after the ballots must be candidates with their names, then the ward")
         else:
-            title = " ".join(cells).strip('" ')  # some files quote the ward twice
+            title = ", ".join(cells).strip('" ')  # some files quote the ward twice
     if len(names) < n_items:
         raise source.error(None, f"the first line states {n_items} candidates, but {len(names)} are named")
     return source.item_names([names[number] for number in range(1, n_items + 1)]), title

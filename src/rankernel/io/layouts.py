@@ -20,6 +20,7 @@ from rankernel.columns import (
     NUMBER,
     ORDINALS,
     TIED,
+    TIME_WORDS,
     Column,
     ColumnPosition,
     are_consecutive,
@@ -72,7 +73,8 @@ MAX_TEXTS = 10_000  # distinct cells that decide whether a column holds orders
 RANK_OF = "rank of "  # before the name of an item that would not be recognised as one
 FREE_CELL = "free"
 ORDINAL = re.compile(
-    rf"(?:rank|choice|#)?\s*([0-9]{{1,4}}|{'|'.join(ORDINALS)})\s*(?:st|nd|rd|th)?(?:\s*(?:choice|rank|preference))?",
+    rf"(?:rank|choice|#)?\s*([0-9]{{1,4}}|{'|'.join(ORDINALS)})\s*(?:st|nd|rd|th)?(?:\s*(?:choice|rank|preference))?"
+    r"(?:\s*\([^()]*\))?",  # 1st (best)
     re.I,
 )
 QUESTION = re.compile(r"(.*?)\s*\[(.+)\]\s*", re.DOTALL)  # of Google Forms: question [item]
@@ -255,7 +257,7 @@ def detected_layout(table: Table) -> Layout:
     names = unnamed_columns(table)
     if len(names) <= MAX_PAIR_COLUMNS and has_pair_columns(names):
         return "pairs"
-    if long_roles(names):
+    if long_roles(table, names):
         return "long"
     if not names:
         raise table.error(None, "no column is left for the votes besides those of ", *NOT_VOTES)
@@ -268,8 +270,10 @@ def detected_layout(table: Table) -> Layout:
         if options.contest is not None or holds_names(table, positions) or holds_numbered_items(votes, list(positions)):
             return "positions"
         check_header(table)
-        shown = quoted(next(iter(positions)))
-        raise layout_error(table, None, f"columns such as {shown} look like positions but hold only numbers or nothing")
+        problem = (
+            f"columns such as {quoted(next(iter(positions)))} look like positions but hold only numbers or nothing"
+        )
+        raise layout_error(table, None, problem, *chain.from_iterable(long_trials(table)))
     if order_columns(table, names):
         return "orders"
     if options.contest is not None and not question_columns(names):
@@ -353,18 +357,27 @@ def holds_numbered_items(votes: Sequence[Column], names: Sequence[str]) -> bool:
 
 def check_header(table: Table) -> None:
     """Raise an error if the first row looks like data: numbers, or names that other rows hold."""
-    if table.source.options.header is not None or len(table.columns) < 2:
-        return
     names = list(table.columns)
-    number = all(NUMBER.fullmatch(name) for name in names)
-    in_order = number and are_consecutive([int(float(name)) for name in names]) and names == sorted(names, key=float)
-    cells = () if number else frozenset(chain.from_iterable(column.texts for column in table.columns.values()))
-    if (number and not in_order) or (not number and all(name in cells for name in names)):
+    if table.source.options.header is not None or len(names) < 2:
+        return
+    cells = frozenset(chain.from_iterable(column.texts for column in table.columns.values()))
+    are_numbers = all(NUMBER.fullmatch(name) for name in names)
+    if are_numbers or all(name in cells for name in names):
         layouts: list[dict[str, Any]] = [{}, *({"layout": layout} for layout in LAYOUTS)]
         trials = [[{"header": value, **layout} for layout in layouts] for value in (False, True)]
+        if are_numbers:  # each layout may be right
+            trials = [[trial] for group in trials for trial in group]
+        trials = [*long_trials(table, header=False), *trials]
         start = "; name the columns in a first row, or give "
         problem = "the first row looks like data and not like names of columns"
         raise table.error(None, problem, *advice(table, trials, start))
+
+
+def long_trials(table: Table, **options: Any) -> list[list[dict[str, Any]]]:
+    """Return the options for a table of a user, an item, a rating, and perhaps a time, without names of columns."""
+    columns = list(table.columns.values())
+    is_long = len(columns) in (3, 4) and all(column.has_repeats for column in columns[:2])
+    return [[{**options, "columns": {"user": "1", "item": "2", "score": "3"}}]] if is_long else []
 
 
 def check_plausible_ranks(table: Table, names: Sequence[str]) -> None:
@@ -673,20 +686,30 @@ def order_cells(text: str) -> list[str]:
     return [TIED.join(filter(None, tie)) for tie in ties]
 
 
-def long_roles(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns of user, item, and rank or score, if exactly one column has each role."""
+def long_roles(table: Table, columns: Sequence[str]) -> dict[str, str]:
+    """Return the columns of user, item, and rank or score, if exactly one column has each role.
+
+    Without a known name, the item is in the only other column that does not hold times, if users have several rows.
+    """
     found = {}
     for role, words in LONG.items():
         fitting = [name for name in columns if stem(name) in words or normalized(name) in words]
+        if not fitting and role == "score":
+            fitting = [name for name in columns if words & frozenset(normalized(name).split("_"))]
         if len(fitting) == 1:
             found[role] = fitting[0]
-    return found if {"user", "item"} <= found.keys() and {"rank", "score"} & found.keys() else {}
+    if not ("user" in found and {"rank", "score"} & found.keys()):
+        return {}
+    others = [name for name in columns if name not in found.values() and normalized(name) not in TIME_WORDS]
+    if "item" not in found and len(others) == 1 and table.columns[found["user"]].has_repeats:
+        found["item"] = others[0]
+    return found if "item" in found else {}
 
 
 def long_rankings(table: Table) -> Rankings:
     """Return one ranking for each user of a table with one row per user and item."""
     source, options = table.source, table.source.options
-    roles = {**long_roles(list(table.columns)), **(options.columns or {})}
+    roles = {**long_roles(table, list(table.columns)), **(options.columns or {})}
     value = "rank" if "rank" in roles and "score" not in (options.columns or {}) else "score"
     for role in ("user", "item", value):
         if role not in roles:

@@ -147,8 +147,9 @@ def is_table_of_pairs(path: Any, options: Mapping[str, Any]) -> bool:
 def detected_format(source: SourceFile) -> Format:
     """Return the format of a file, by its suffix or else by its content."""
     formats = list(FORMATS.values())
+    is_file = source.table is None and source.file is None
     if source.table is None:
-        if source.file is None and source.path.is_dir():
+        if source.is_folder:
             return FORMATS["cast vote record"]
         if source.suffix == ".json":
             documents = json_documents(source)
@@ -161,9 +162,11 @@ def detected_format(source: SourceFile) -> Format:
             for known in formats:
                 if known.matches_text and known.matches_text(source.head):
                     return known
-            if source.suffix not in TABLE_SUFFIXES and source.file is None:
-                suffixes = ", ".join(suffix for known in formats for suffix in known.suffixes)
-                problem = f"{source.name} has no known format; the suffixes are {suffixes}, each also with .gz"
-                raise RankingError(problem, "; a table with another suffix is read with ", Argument("format", "table"))
-    table = read_table(source)
-    return FORMATS["pairs" if detected_layout(table) == "pairs" else "table"]
+    try:
+        return FORMATS["pairs" if detected_layout(read_table(source)) == "pairs" else "table"]
+    except RankingError as error:
+        suffixes = [suffix for known in formats for suffix in known.suffixes]
+        if not is_file or source.suffix in suffixes:
+            raise
+        problem = f"; the suffix is none of {', '.join(suffixes)}, so that the file was read as a table"
+        raise RankingError(*error.parts, problem) from None

@@ -37,6 +37,8 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 GZIP_MAGIC = b"\x1f\x8b"
+MAGIC = {b"PK\x03\x04": ".zip", b"PAR1": ".parquet", b"ARROW1": ".feather", b"FEA1": ".feather"}
+TEXT_STARTS = {".json": re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"0-9])'), ".xml": re.compile(r"\s*<")}
 MAX_BYTES = 2**30  # default limit of a file and of a table of ranks
 # Default limit of a decompressed file: text rarely compresses to less than a twentieth of its size.
 MAX_EXPANSION, MIN_EXPANDED = 100, 2**24
@@ -292,10 +294,21 @@ class SourceFile:
         """Name of the file, safe to print."""
         return quoted(self.path.name or self.path)[1:-1]
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether the path is a folder."""
+        return self.file is None and self.path.is_dir()
+
     @cached_property
     def suffix(self) -> str:
-        """Lower-case suffix of the name without ``.gz``."""
-        return Path(self.path.name.lower().removesuffix(".gz")).suffix
+        """Suffix of the format: that of binary content, else of the name, without ``.gz``, else of JSON or XML."""
+        stated = Path(self.path.name.lower().removesuffix(".gz")).suffix
+        if self.is_folder:
+            return stated
+        found = next((suffix for magic, suffix in MAGIC.items() if self.raw.startswith(magic)), "")
+        if found == ".zip" and b"xl/workbook" in self.raw:
+            return ".xlsx"
+        return found or stated or next((suffix for suffix, start in TEXT_STARTS.items() if start.match(self.head)), "")
 
     @cached_property
     def text(self) -> str:
@@ -350,10 +363,10 @@ class SourceFile:
         return chunks[0] if len(chunks) < 3 and not chunks[-1] else chunks[0][:0].join(chunks)
 
     def members(self, *suffixes: str) -> Iterator[tuple[str, bytes]]:
-        """Yield name and content of the members of a zip archive, or of the files of a folder, with some suffixes."""
-        if self.file is None and self.path.is_dir():
-            for path in sorted(self.path.iterdir()):
-                if path.suffix.lower() in suffixes:
+        """Yield name and content of the members of an archive, or of a folder and its folders, with some suffixes."""
+        if self.is_folder:
+            for path in sorted((*self.path.glob("*"), *self.path.glob("*/*"))):
+                if path.suffix.lower() in suffixes and path.is_file():
                     yield path.name, SourceFile(path, self.options).raw
             return
         raw, total = self.raw, 0

@@ -29,6 +29,7 @@ Row = tuple[int, list[str]]  # line number and cells
 DELIMITERS = (",", ";", "\t", "|")
 UTF8_MARK = b"\xef\xbb\xbf"
 LONE_RETURN = re.compile(b"\r(?!\n)")
+DOUBLE_COLONS = re.compile(r"[^\s:,;]+(?:::[^\s:,;]+)+\r?\n")
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n')  # of Excel
 LARGE = 2**22  # bytes from which splitting by pandas, its import included, is faster (benchmarks/reading.py)
 SAMPLE = 200  # lines that decide about the delimiter
@@ -89,6 +90,9 @@ def read_table(source: SourceFile) -> Table:
 
 def text_table(source: SourceFile) -> Table:
     """Return the table in a delimited text."""
+    if source.options.delimiter == "auto" and DOUBLE_COLONS.match(source.head):  # of MovieLens
+        source = source.with_options(delimiter="\t")
+        source.raw = source.raw.replace(b"::", b"\t")
     delimiter = delimiter_of(source.head, source)
     if 4 * len(source.raw) > source.table_limit:
         n_cells = source.raw.count(delimiter.encode()) + source.raw.count(b"\n")
@@ -131,8 +135,10 @@ def named_table(
     found: dict[str, tuple[int, Column]] = {}
     for number, (name, column) in enumerate(zip(names, columns, strict=True), start=1):
         if name in found:
-            problem = f"columns {found[name][0]} and {number} are both named {quoted(name)}"
-            raise source.error(header_line, problem)
+            problem = (
+                f"columns {found[name][0]} and {number} are both named {quoted(name)}; if the first row is data, give "
+            )
+            raise source.error(header_line, problem, Argument("header", False))
         if name or any(column.texts) or len(names) == 1:
             found[name] = number, column
     return Table(source, {name: column for name, (_, column) in found.items()}, lines, header_line)
@@ -342,17 +348,24 @@ def json_records(source: SourceFile) -> Any:
     values = json_documents(source)
     if len(values) > 1 or not isinstance(values[0], dict):
         return values[0] if len(values) == 1 and isinstance(values[0], list) else values
-    columns = values[0]
-    if columns.keys() == {"Version", "List"}:
+    found = values[0]
+    if found.keys() == {"Version", "List"}:
         raise source.error(1, "this is a manifest of a cast vote record; read CvrExport.json, or the folder of both")
-    lists = [value for value in columns.values() if isinstance(value, list) and value]
+    if {"columns", "data"} <= found.keys() <= {"columns", "data", "index"}:  # of pandas, split
+        return [dict(zip(map(str, found["columns"]), row, strict=False)) for row in found["data"]]
+    lists = [value for value in found.values() if isinstance(value, list) and value]
     if len(lists) == 1 and isinstance(lists[0][0], dict | list):
         return lists[0]
-    if columns and all(isinstance(column, dict) for column in columns.values()):  # of pandas, by the number of the row
-        return {name: list(column.values()) for name, column in columns.items()}
-    if not columns or not all(isinstance(column, list) for column in columns.values()):
+    kinds = {type(value) for value in found.values()}
+    if kinds == {dict}:  # of pandas, by the names of the columns or by the numbers of the rows
+        rows = [{name: column.get(key) for name, column in found.items()} for key in next(iter(found.values()))]
+        by_row = all(key.isdecimal() for key in found) and not all(map(str.isdecimal, next(iter(found.values()))))
+        return list(found.values()) if by_row else rows
+    if kinds and not kinds & {dict, list}:
+        return values
+    if kinds != {list}:
         raise source.error(1, "this JSON object is neither a table nor a cast vote record")
-    return columns
+    return found
 
 
 def table_of_data(data: Any, source: SourceFile) -> Table:
@@ -363,13 +376,19 @@ def table_of_data(data: Any, source: SourceFile) -> Table:
             columns[printable(name)] = Column(values, True, values.to_pylist)
     elif is_frame(data) or isinstance(data, Mapping):
         for name in data.columns if is_frame(data) else data:
-            columns[printable(name)] = Column(data[name], True)
+            lists = getattr(data[name], "to_list", None) if hasattr(data[name], "dtype") else None
+            nested = lists is not None and not hasattr(data[name], "factorize") and data[name].dtype.is_nested()
+            columns[printable(name)] = Column(lists() if lists is not None and nested else data[name], True)
     else:
         rows = list(data)
         if not all(isinstance(row, Mapping) for row in rows):
             if not all(isinstance(row, list | tuple) for row in rows):
                 raise source.error(None, "a table is a list of objects, or of lists of item names")
-            rows = [{"order": row} for row in rows]
+            cells = [cell for row in rows for cell in row]
+            if len({len(row) for row in rows}) == 1 and any(isinstance(cell, int | float) for cell in cells):
+                rows = [{str(number): cell for number, cell in enumerate(row, start=1)} for row in rows]
+            else:
+                rows = [{"order": row} for row in rows]
         for key in dict.fromkeys(key for row in rows for key in row):
             columns[printable(key)] = Column([row.get(key) for row in rows], True)
     sizes = {len(column.values) for column in columns.values()}

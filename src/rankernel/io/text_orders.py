@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -10,20 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.columns import NEXT, NUMBER, TIED, Column, long_ranks
+from rankernel.columns import NEXT, NUMBER, TIED, Column, as_number, long_ranks
 from rankernel.errors import RankingError, ReadingWarning, warn
-from rankernel.io.ballots import Orders, rankings_of
 from rankernel.io.layouts import orders_rankings
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
 from rankernel.io.table import Table, split_rows
-from rankernel.rankings import Rankings, Unlisted
+from rankernel.rankings import Rankings
+
+OrderLine = tuple[int, str, str]  # line, order and count
 
 MAX_FACTOR = 10_000  # of fractional weights, which are multiplied to be integers
-COUNTED = re.compile(r"\s*([0-9]{1,15})\s*[:*]\s*(.*)")
+COMMENT = re.compile(r"(?:^\s*#|\s#(?=\s|$)).*")
+COUNT_FIRST = re.compile(r"(?P<count>[0-9]{1,15})\s*[:*]\s*(?P<order>.*)")  # 3: a > b
+COUNT_LAST = re.compile(r"(?P<order>.*\S)\s*\*\s*(?P<count>[0-9]{1,15})")  # a > b * 3
 SUSHI = re.compile(r"\s*[0-9]+ 1\s*\n0 [0-9]+(?: [0-9]+)+\s*$", re.MULTILINE)
 VOTEKIT = re.compile(r"VoteKit (?:Rank|Score|Preference)Profile\b|Candidates\r?\n[^\n]*\nBallot Index,")
 ABIF_NAME = re.compile(r"=\s*([^:\s]+)\s*:\s*\[?([^\]]*)\]?\s*")  # =A:[Ann Ash]
-ABIF_ITEM = re.compile(r"\s*\[?(.*?)\]?\s*(?:/\s*([0-9]{1,9}(?:\.[0-9]*)?)\s*)?")  # A/5, of score 5
+ABIF_ITEM = re.compile(  # A/5, of score 5; then the sign before the next one
+    r"\s*(?:\[(?P<bracketed>[^\]]*)\]|(?P<plain>[^>=,]*?))\s*(?:/\s*(?P<score>[0-9]{1,9}(?:\.[0-9]*)?)\s*)?(?P<sign>[>=,]|$)"
+)
+VOTEKIT_NAME = re.compile(r"\((.*?)(?::(?:str|int|float|bool))?:([^:]*)\)", re.DOTALL)  # (Ann Ash:Ann), (Ann:str:0)
 RUN = re.compile(rf"(\S+)\s+(\S+)\s+(\S+)\s+-?[0-9]{{1,9}}\s+({NUMBER.pattern})(?:\s+(\S.*))?", re.IGNORECASE)
 JUDGEMENT = re.compile(r"(\S+)\s+(\S+)\s+(\S+)\s+(-?[0-9]{1,9})")
 
@@ -65,10 +72,9 @@ def read_text_orders(path: Any, **keywords: Any) -> Rankings:
     """
     source = SourceFile.of(path, read_text_orders, keywords)
     if SUSHI.match(source.head):
-        n_items = int(source.text.split(maxsplit=1)[0])
-        names = source.options.items or tuple(map(str, range(n_items)))
-        return sushi_rankings(source, names, source.options.unlisted or "free")
-    if VOTEKIT.match(source.head):
+        names, rows = sushi_lines(source)
+        source = source.with_options(items=names, unlisted=source.options.unlisted or "free")
+    elif VOTEKIT.match(source.head):
         names, rows = votekit_ballots(source)
         source = source.with_options(items=source.options.items or names)
     else:
@@ -78,16 +84,16 @@ def read_text_orders(path: Any, **keywords: Any) -> Rankings:
     return orders_rankings(Table(source, columns, lines), ["order"], "count")
 
 
-def order_lines(source: SourceFile) -> list[tuple[int, str, str]]:
+def order_lines(source: SourceFile) -> list[OrderLine]:
     """Return line, order and count of each line that is not a comment; those of ABIF may stand for longer names."""
     rows, names = [], {}
     for number, line in enumerate(source.text.splitlines(), start=1):
-        named = ABIF_NAME.fullmatch(line.strip())
-        if named:
+        text = COMMENT.sub("", line).strip()
+        if named := ABIF_NAME.fullmatch(text):
             names[named[1]] = named[2].strip()
-        elif line.strip() and not line.lstrip().startswith(("#", "{", "=")):
-            match = COUNTED.fullmatch(line)
-            rows.append((number, match[2] if match else line.strip(), match[1] if match else "1"))
+        elif text and not text.startswith(("{", "=")):
+            match = COUNT_FIRST.fullmatch(text) or COUNT_LAST.fullmatch(text)
+            rows.append((number, match["order"] if match else text, match["count"] if match else "1"))
     if source.suffix != ".abif" and not names:
         return rows
     return [(number, abif_order(order, names), count) for number, order, count in rows]
@@ -95,14 +101,20 @@ def order_lines(source: SourceFile) -> list[tuple[int, str, str]]:
 
 def abif_order(text: str, names: Mapping[str, str]) -> str:
     """Return a cell of a line of ABIF, such as ``A>B=C`` or, ordered by scores, ``A/5,B/3``."""
-    ties = [[ABIF_ITEM.fullmatch(item) for item in re.split("[=,]", part)] for part in text.split(">")]
-    found = [[(match[1], match[2]) for match in tie if match and match[1]] for tie in ties]
+    found: list[list[tuple[str, str]]] = [[]]
+    for match in ABIF_ITEM.finditer(text):
+        if name := match["bracketed"] or match["plain"]:
+            found[-1].append((names.get(name, name), match["score"]))
+        if match["sign"] == ">":
+            found.append([])
     if len(found) == 1 and all(score for _, score in found[0]):
-        by_score: dict[float, list[tuple[str, Any]]] = {}
-        for name, score in found[0]:
-            by_score.setdefault(float(score), []).append((name, score))
-        found = [by_score[score] for score in sorted(by_score, reverse=True)]
-    return joined([[names.get(name, name) for name, _ in tie] for tie in found])
+        found = [[(name, "") for name in tie] for tie in by_score({name: float(score) for name, score in found[0]})]
+    return joined([[name for name, _ in tie] for tie in found])
+
+
+def by_score(scores: Mapping[str, float]) -> list[list[str]]:
+    """Return names by decreasing scores, those with equal ones together."""
+    return [[name for name in scores if scores[name] == score] for score in sorted(set(scores.values()), reverse=True)]
 
 
 def joined(order: Sequence[Sequence[str]]) -> str:
@@ -110,56 +122,38 @@ def joined(order: Sequence[Sequence[str]]) -> str:
     return "".join(f"{TIED.join(tie)}{NEXT}" for tie in order if tie)
 
 
-# ---------------------------------------------------------------------- SUSHI data
+def sushi_lines(source: SourceFile) -> tuple[tuple[str, ...], list[OrderLine]]:
+    """Return the items of a file of the SUSHI data, numbered from 0, and its orders: lines of 0, the length, the items.
 
-
-def sushi_rankings(source: SourceFile, items: tuple[str, ...], unlisted: Unlisted) -> Rankings:
-    """Return the orders of a file of the SUSHI data; lines are ``0 10`` and then ten items, numbered from 0."""
-    rows = read_numbers(source)
-    first_line, head = rows[0]
-    if head[:1] != [len(items)]:
-        problem = f"expected a line that begins with the number of items, {len(items)}; got {head}"
-        raise source.error(first_line, problem)
-    ballots = []
-    for line, numbers in rows[1:]:
-        if len(numbers) < 3 or numbers[1] != len(numbers) - 2:
-            raise source.error(line, f"expected 0, the length of the order, and that many items; got {numbers}")
-        listed = numbers[2:]
-        if len(set(listed)) != len(listed) or not 0 <= min(listed) <= max(listed) < len(items):
-            problem = f"an order names items from 0 to {len(items) - 1}, each at most once"
-            raise source.error(line, f"{problem}; got {listed}")
-        ballots.append((line, 1, [[number + 1] for number in listed]))
-    ranks = Orders.of(ballots).ranks(len(items), source, "item")
-    return rankings_of(source.with_options(unlisted=unlisted), ranks, items, FileSource("orders of the SUSHI data"))
-
-
-def read_numbers(source: SourceFile) -> list[tuple[int, list[int]]]:
-    """Return the line number and the integers of each line that is not empty; an empty file is an error."""
+    The first line begins with the number of items.
+    """
+    lines = [(number, line.split()) for number, line in enumerate(source.text.splitlines(), start=1) if line.strip()]
+    n_items = int(lines[0][1][0][:9])
+    names = source.options.items or tuple(map(str, range(n_items)))
+    if len(names) != n_items:
+        raise source.error(lines[0][0], f"the file states {n_items} items, but {len(names)} are given")
     rows = []
-    for line, text in enumerate(source.text.splitlines(), start=1):
-        try:
-            numbers = [int(word) for word in text.split()]
-        except ValueError:
-            raise source.error(line, f"expected integers; got {quoted(text)}") from None
-        if numbers:
-            rows.append((line, numbers))
-    if not rows:
-        raise source.error(1, "the file is empty")
-    return rows
+    for number, words in lines[1:]:
+        order = [int(word) for word in words[2:] if re.fullmatch("[0-9]{1,9}", word) and int(word) < n_items]
+        if not order or words[1] != str(len(order)) or len(set(order)) != len(words) - 2:
+            expected = f"expected 0, the length of the order, and as many different items from 0 to {n_items - 1}"
+            raise source.error(number, f"{expected}; got {quoted(' '.join(words))}")
+        rows.append((number, joined([[names[item]] for item in order]), "1"))
+    return names, rows
 
 
 # ---------------------------------------------------------------------- VoteKit
 
 
-def votekit_ballots(source: SourceFile) -> tuple[tuple[str, ...], list[tuple[int, str, str]]]:
+def votekit_ballots(source: SourceFile) -> tuple[tuple[str, ...], list[OrderLine]]:
     """Return the candidates of a profile saved by VoteKit, and line, order and count of its ballots."""
     rows = list(split_rows(source, ","))
     heads = [index for index, (_, cells) in enumerate(rows) if "Weight" in cells]
     start = next((index for index, (_, cells) in enumerate(rows) if cells == ["Candidates"]), len(rows))
     names = {}
     for candidate in rows[start + 1][1] if start + 1 < len(rows) else ():
-        name, *_, code = candidate.removeprefix("(").removesuffix(")").split(":")
-        names[code] = name
+        match = VOTEKIT_NAME.fullmatch(candidate)  # or without a code, before version 3.3
+        names[match[2] if match else candidate] = match[1] if match else candidate
     if not heads or not names or len(set(names.values())) < len(names):
         raise source.error(1, "the profile of VoteKit has no different candidates, or no column Weight")
     columns, ballots = rows[heads[0]][1], rows[heads[0] + 1 :]
@@ -169,34 +163,24 @@ def votekit_ballots(source: SourceFile) -> tuple[tuple[str, ...], list[tuple[int
     for (line, _), record, weight in zip(ballots, records, weights, strict=True):
         cells = [cell for name, cell in record.items() if name.startswith("Ranking_") and cell]
         order = [votekit_tie(cell, names, line, source) for cell in cells]
-        if not any(order):
-            order = score_order({names[code]: record.get(code, "") for code in names}, line, source)
+        if not any(order):  # VoteKit writes 0 for candidates without a score
+            scores = {code: as_number(record.get(code, "") or "0") for code in names}
+            wrong = [code for code in names if math.isnan(scores[code])]
+            if wrong:
+                raise source.error(line, f"the score {quoted(record[wrong[0]])} is not a number")
+            order = by_score({names[code]: score for code, score in scores.items() if score != 0})
         found.append((line, joined(order), weight))
     return tuple(names.values()), found
 
 
 def votekit_tie(cell: str, names: Mapping[str, str], line: int, source: SourceFile) -> list[str]:
     """Return the candidates in a cell such as ``{'A', 'B'}`` or ``frozenset({'A'})``."""
-    match = re.fullmatch(r"(?:frozenset\(|set\()?\{?(.*?)\}?\)?", cell)
-    codes = [code.strip(" '\"") for code in match[1].split(", ")] if match else []
-    codes = [code for code in codes if code not in ("", "~")]
-    if (
-        not cell.endswith(("}", ")"))
-        or not cell.startswith(("{", "f", "s"))
-        or any(code not in names for code in codes)
-    ):
-        raise source.error(line, f"{quoted(cell)} is not a set of candidates of the profile")
-    return [names[code] for code in codes]
-
-
-def score_order(scores: Mapping[str, str], line: int, source: SourceFile) -> list[list[str]]:
-    """Return candidates by decreasing scores; VoteKit writes 0 for candidates without a score."""
-    numbers: dict[float, list[str]] = {}
-    for name, text in scores.items():
-        if text and not NUMBER.fullmatch(text):
-            raise source.error(line, f"the score {quoted(text)} is not a number")
-        numbers.setdefault(float(text or 0), []).append(name)
-    return [numbers[number] for number in sorted(numbers, reverse=True) if number != 0]
+    try:
+        members = ast.literal_eval(re.sub(r"^(?:frozen)?set\((.*)\)$", r"\1", cell) or "()")
+        codes = [str(code) for code in members if code != "~"]
+        return sorted(names[code] for code in codes)
+    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
+        raise source.error(line, f"{quoted(cell)} is not a set of candidates of the profile") from None
 
 
 def integer_weights(cells: Sequence[str], source: SourceFile) -> list[str]:
