@@ -30,7 +30,15 @@ CVR = """Cast Vote Record,Precinct,Mayor Choice 1 of 2,Mayor Choice 2 of 2
 2,N,Bob,undervote
 4,S,Bob,Ann
 """
-BATTLES = "judge,model_a,model_b,winner\nann,x,y,model_a\nann,y,z,tie\nbob,x,z,model_b\n"
+BATTLES = """judge,model_a,model_b,winner,language
+ann,x,y,model_a,en
+ann,y,z,tie,en
+ann,y,z,model_a,en
+bob,x,z,model_b,en
+cy,x,y,model_b,de
+cy,z,y,model_a,de
+dan,z,x,model_b,de
+"""
 
 
 def write_files(folder):
@@ -61,9 +69,7 @@ def commands_in(text):
         for line in block.splitlines()
     ]
     lines += re.findall(r"`(rankernel [^`]+)`", text)
-    found = [
-        re.search(r"(?:^|[\s/!$])rankernel ((?:info|clean|gram|test|cluster|map|report)\b.*)", line) for line in lines
-    ]
+    found = [re.search(rf"(?:^|[\s/!$])rankernel ((?:{'|'.join(COMMANDS)})\b.*)", line) for line in lines]
     lines = [match[1] for match in found if match]
     lines += re.findall(r"^!rankernel (.*)$", text, re.MULTILINE)
     return [line for line in lines if "FILE" not in line]
@@ -87,6 +93,8 @@ def test_every_printed_command_runs(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path)
     words = shlex.split(command, comments=True)
+    if "-o" in words:
+        Path(words[words.index("-o") + 1]).unlink(missing_ok=True)
     result = run(*words)
     assert result.exit_code == 0, result.output
     if "-o" in words:
