@@ -24,6 +24,7 @@ NAMES = sorted(set(rankernel.__all__) - {"__version__"})
 # Files that the build makes from the stub file, which groups the public names.
 sys.path.insert(0, str(DOCS / "_ext"))
 from public_names import MODULES, list_file, module_lists, related_names, sections  # noqa: E402
+from reference_notes import attributes_of, inherit_attributes  # noqa: E402
 
 
 @cache
@@ -119,10 +120,13 @@ def test_public_names_of_modules_are_in_the_reference(module):
 
 
 @pytest.mark.parametrize("name", rankernel.stats.__all__)
-def test_results_have_documented_fields(name):
+def test_pages_of_results_show_all_fields(name):
     thing = getattr(rankernel.stats, name)
-    texts = " ".join(inspect.getdoc(base) or "" for base in thing.__mro__)
-    assert [field.name for field in dataclasses.fields(thing) if field.name[0] != "_" and field.name not in texts] == []
+    lines = inspect.cleandoc(thing.__doc__).splitlines()
+    inherit_attributes("class", thing, lines)
+    entries = attributes_of("\n".join(lines))[0]
+    shown = {field for names in entries for field in names.split(", ")}
+    assert {field.name for field in dataclasses.fields(thing) if field.name[0] != "_"} <= shown
 
 
 def test_groups_of_the_reference_are_those_of_the_stub_file():
