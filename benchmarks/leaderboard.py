@@ -4,15 +4,14 @@ Data sets are simulated from known strengths. A leaderboard is correct if no two
 or although they are equal; then all intervals of ranks contain the true ranks. The table gives the share of correct
 leaderboards with its standard error, and the mean number of ranks in an interval.
 
-``python benchmarks/leaderboard.py -o docs/benchmarks/leaderboard.json`` stores the numbers and rewrites the table in
-``docs/benchmarks/appendix.md``.
+``python benchmarks/leaderboard.py -o docs/benchmarks/leaderboard.json`` stores the numbers, and
+``python -m benchmarks.pages`` writes them into the appendix of the benchmarks.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ import numpy as np
 
 import rankernel as rk
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "appendix.md"
-BEGIN, END = "<!-- table of benchmarks/leaderboard.py -->\n", "<!-- end of the leaderboard table -->\n"
 STRENGTHS = {
     "equal": np.zeros(8),
     "three groups": np.repeat([0.0, 0.5, 1.0], [3, 3, 2]),
@@ -84,17 +81,6 @@ def measure(design: str, name: str, n_runs: int) -> dict[str, Any]:
     return {"design": design, "items": name, "runs": n_runs, "coverage": correct / n_runs, "ranks": ranks / n_runs}
 
 
-def table(cells: list[dict[str, Any]]) -> str:
-    """Return the cells as a table of Markdown."""
-    lines = ["| data | items | correct | mean number of ranks |", "|---|---|---|---|"]
-    for cell in cells:
-        error = math.sqrt(max(cell["coverage"] * (1 - cell["coverage"]), 1 / cell["runs"]) / cell["runs"])
-        lines.append(
-            f"| {cell['design']} | {cell['items']} | {cell['coverage']:.3f} ± {error:.3f} | {cell['ranks']:.1f} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     """Measure all designs."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -109,9 +95,6 @@ def main() -> None:
     if options.output is not None:
         content = {"shown_as": "table in appendix.md", "rows": cells}
         options.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        page = PAGE.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        PAGE.write_text(before + BEGIN + "\n" + table(cells) + "\n" + END + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

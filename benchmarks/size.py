@@ -4,8 +4,8 @@ A walk is the set of source files of the package in which a Python function was 
 call was made once before. Four walks are measured: an exact Gram matrix, a Monte Carlo Gram matrix, ``mmd_test`` (with
 exact and with Monte Carlo values), and the command ``rankernel report``, each over all kernels and kinds of rankings.
 
-``python benchmarks/size.py --name after -o docs/benchmarks/size.json`` measures the package that Python imports, stores
-the numbers under this name, and rewrites the table in ``docs/contributing.md`` from all numbers in the file. Another
+``python benchmarks/size.py --name after -o docs/benchmarks/size.json`` measures the package that Python imports and
+stores the numbers under this name; ``python -m benchmarks.pages`` writes them into ``docs/contributing.md``. Another
 version of the package is measured with ``PYTHONPATH`` set to its ``src`` folder.
 """
 
@@ -29,8 +29,6 @@ import numpy as np
 import rankernel as rk
 
 PACKAGE = Path(rk.__file__).parent
-PAGE = Path(__file__).parents[1] / "docs" / "contributing.md"
-BEGIN, END = "<!-- table of benchmarks/size.py -->\n", "<!-- end of the table -->\n"
 FEW_ITEMS, MANY_ITEMS = 8, 20  # completions are enumerated, and are too many for that
 KINDS = ("full", "top-k", "ties", "free")
 COMMAND_KERNELS = ("mallows", "kendall", "hamming", "spearman", "polynomial", "rbo", "diffusion", "dcg")
@@ -207,25 +205,6 @@ def measure(names: list[str]) -> dict[str, Any]:
     return result
 
 
-def table(results: dict[str, dict[str, Any]]) -> str:
-    """Return the results as a table in Markdown, one column a version."""
-    lines = [
-        "| | " + " | ".join(results) + " |",
-        "|---|" + "---|" * len(results),
-    ]
-    lines += [
-        f"| {name} | " + " | ".join(f"{result[name]:,}" for result in results.values()) + " |"
-        for name in ("files", "lines", "public names")
-    ]
-    for name in WALKS:
-        cells = [
-            f"{r[name]['median']:g} / {r[name]['max']} of {r[name]['cases']} cases" if name in r else ""
-            for r in results.values()
-        ]
-        lines.append(f"| files passed by {name}: median / maximum | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     """Measure, store and show."""
     parser = argparse.ArgumentParser(prog="python benchmarks/size.py", description=__doc__)
@@ -252,10 +231,6 @@ def main() -> None:
     ]
     content = {"shown_as": "table in contributing.md", "versions": versions, "rows": rows}
     options.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    text = PAGE.read_text(encoding="utf-8")
-    if BEGIN in text:
-        head, rest = text.split(BEGIN)
-        PAGE.write_text(head + BEGIN + table(versions) + END + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":
