@@ -31,10 +31,10 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def is_result(what: str, thing: Any) -> bool:
+def is_result(kind: str, thing: Any) -> bool:
     """Return whether an object is a class of results: a dataclass that documents attributes and no parameters."""
     text = (inspect.getdoc(thing) or "").splitlines()
-    return what == "class" and dataclasses.is_dataclass(thing) and "Attributes" in text and "Parameters" not in text
+    return kind == "class" and dataclasses.is_dataclass(thing) and "Attributes" in text and "Parameters" not in text
 
 
 def attributes_of(text: str) -> tuple[dict[str, list[str]], int, int]:
@@ -51,13 +51,13 @@ def attributes_of(text: str) -> tuple[dict[str, list[str]], int, int]:
     return entries, start, end
 
 
-def inherit_attributes(what: str, thing: Any, lines: list[str]) -> None:
+def inherit_attributes(kind: str, thing: Any, lines: list[str]) -> None:
     """Show in a class of results the attributes that its base classes document as well."""
-    if not is_result(what, thing):
+    if not is_result(kind, thing):
         return
     entries: dict[str, list[str]] = {}
     for base in reversed(thing.__mro__):
-        if is_result(what, base):
+        if is_result(kind, base):
             entries |= attributes_of(base.__doc__)[0]
     _, start, end = attributes_of("\n".join(lines))
     lines[start:end] = [line for entry in entries.values() for line in entry]
