@@ -257,11 +257,17 @@ class Distance:
         return as_distance, (self.name if self.function is None else self.function,)
 
 
-def fill_rankwise(name: str) -> Callable[[RankArray, RankArray, NDArray[Any]], None]:
-    """Return a call of the compiled loop over items for the distance of that name."""
+def fill_in_blocks(
+    prepare: Callable[[RankArray], NDArray[Any]], name: str, *arguments: str
+) -> Callable[[RankArray, RankArray, NDArray[Any]], None]:
+    """Return a call of a compiled loop for some prepared rows and columns at a time, which stay in the cache."""
 
     def fill(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
-        _loops.pairs.rankwise(X, Y, getattr(_loops.pairs, name), out)
+        loop, *kinds = (getattr(_loops.pairs, each) for each in (name, *arguments))
+        for columns in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(Y), ROWS_AT_ONCE)):
+            right = np.ascontiguousarray(prepare(Y[columns]).T)
+            for rows in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(X), ROWS_AT_ONCE)):
+                loop(np.ascontiguousarray(prepare(X[rows]).T), right, *kinds, out[rows, columns])
 
     return fill
 
@@ -270,12 +276,8 @@ def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
     """Count the discordant pairs, with the order of each pair of items as one bit unless there are many items."""
     if X.shape[1] > _loops.pairs.MAX_BIT_ITEMS:
         _loops.pairs.kendall(X, Y, out)
-        return
-    for columns in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(Y), ROWS_AT_ONCE)):
-        right = np.ascontiguousarray(_loops.pairs.pairs_in_order(Y[columns]).T)
-        for rows in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(X), ROWS_AT_ONCE)):
-            left = _loops.pairs.pairs_in_order(X[rows])
-            _loops.pairs.differing_bits(left, right, out[rows, columns])
+    else:
+        fill_in_blocks(_loops.pairs.pairs_in_order, "differing_bits")(X, Y, out)
 
 
 kendall = Distance(
@@ -304,7 +306,7 @@ footrule = Distance(
         lambda at: np.cumsum(at, axis=-1)[..., :-1],
     ),
     mean=lambda n: (n * n - 1) / 3,
-    fill=fill_rankwise("FOOTRULE"),
+    fill=fill_in_blocks(np.asarray, "rankwise", "FOOTRULE"),
     maximum=lambda n: n * n // 2,
 )
 
@@ -317,7 +319,7 @@ spearman = Distance(
     coupling="antithetic",
     form=scaled_form("ranks", 1.0),
     mean=lambda n: n * (n * n - 1) / 6,
-    fill=fill_rankwise("SPEARMAN"),
+    fill=fill_in_blocks(np.asarray, "rankwise", "SPEARMAN"),
     maximum=lambda n: n * (n * n - 1) // 3,
 )
 
@@ -330,7 +332,7 @@ hamming = Distance(
     left_invariant=True,
     form=scaled_form("positions", 0.5),
     mean=lambda n: n - 1.0,
-    fill=fill_rankwise("HAMMING"),
+    fill=fill_in_blocks(np.asarray, "rankwise", "HAMMING"),
     maximum=lambda n: n if n > 1 else 0,
 )
 
@@ -348,7 +350,7 @@ cayley = Distance(
     negative_type=False,
     left_invariant=True,
     cycle_weights=equal_cycle_weights,
-    fill=lambda X, Y, out: _loops.pairs.cycle_codes(X, Y, equal_cycle_weights(X.shape[1]), out),
+    fill=lambda X, Y, out: _loops.pairs.cycle_codes(X.T, Y.T, equal_cycle_weights(X.shape[1]), out),
     maximum=lambda n: n - 1,
 )
 
@@ -360,7 +362,7 @@ linf = Distance(
     negative_type=False,
     negative_type_up_to=4,
     coupling="antithetic",
-    fill=fill_rankwise("LINF"),
+    fill=fill_in_blocks(np.asarray, "rankwise", "LINF"),
     maximum=lambda n: n - 1,
 )
 
@@ -376,8 +378,9 @@ def lp(p: float) -> Distance:
     check_number("p", p, 1)
 
     def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
-        powers = np.arange(X.shape[1] + 1, dtype=np.float64) ** p
-        _loops.pairs.power_sum(X, Y, powers, out)
+        n = X.shape[1]
+        powers = np.abs(np.arange(1 - n, n)) ** float(p)
+        _loops.pairs.position_sums(X, Y, np.lib.stride_tricks.sliding_window_view(powers, n)[::-1], out)
         np.power(out, 1 / p, out=out)
 
     return Distance(

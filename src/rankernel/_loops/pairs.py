@@ -1,4 +1,4 @@
-"""Loops over pairs of rankings: bits, distances, inner products, and words."""
+"""Loops over pairs of rankings: bits, distances, inner products, draws, and words."""
 
 from functools import lru_cache
 from typing import Any
@@ -107,16 +107,19 @@ def tied_sets(ranks, sizes):
 
 # ---------------------------------------------------------------------- distances between full rankings
 
+# Sides have one row for each item, or for each word of bits, so that the innermost loop is over columns in memory.
+
 
 @compiled
-def differing_bits(X, Y, out):
-    """Count the bits in which the words of X differ from those of Y, which is transposed: one row for each word."""
-    for i in range(X.shape[0]):
-        out[i] = 0
-        for w in range(X.shape[1]):
-            word = X[i, w]
-            for j in range(Y.shape[1]):
-                out[i, j] += popcount(word ^ Y[w, j])
+def differing_bits(left, right, out):
+    """Count the bits in which the columns of words on the left differ from those on the right."""
+    for i in range(left.shape[1]):
+        for j in range(right.shape[1]):
+            out[i, j] = popcount(left[0, i] ^ right[0, j])
+        for w in range(1, len(left)):
+            word = left[w, i]
+            for j in range(right.shape[1]):
+                out[i, j] += popcount(word ^ right[w, j])
 
 
 @compiled
@@ -165,35 +168,26 @@ FOOTRULE, SPEARMAN, HAMMING, LINF = range(4)
 
 
 @compiled
-def rankwise(X, Y, kind, out):
+def rankwise(left, right, kind, out):
     """Sums of absolute or squared differences of ranks, items whose ranks differ, or the largest difference."""
-    for i in range(X.shape[0]):
-        for j in range(Y.shape[0]):
-            total = np.int64(0)
+    for i in range(left.shape[1]):
+        for j in range(right.shape[1]):
+            out[i, j] = 0
+        for a in range(len(left)):
+            x = np.int32(left[a, i])
             if kind == FOOTRULE:
-                for a in range(X.shape[1]):
-                    total += abs(X[i, a] - Y[j, a])
+                for j in range(right.shape[1]):
+                    out[i, j] += abs(x - np.int32(right[a, j]))
             elif kind == SPEARMAN:
-                for a in range(X.shape[1]):
-                    total += (np.int64(X[i, a]) - Y[j, a]) ** 2
+                for j in range(right.shape[1]):
+                    step = x - np.int32(right[a, j])
+                    out[i, j] += step * step
             elif kind == HAMMING:
-                for a in range(X.shape[1]):
-                    total += X[i, a] != Y[j, a]
+                for j in range(right.shape[1]):
+                    out[i, j] += left[a, i] != right[a, j]
             else:
-                for a in range(X.shape[1]):
-                    total = max(total, abs(np.int64(X[i, a]) - Y[j, a]))
-            out[i, j] = total
-
-
-@compiled
-def power_sum(X, Y, powers, out):
-    """Sum of ``powers[|difference of ranks|]``, a table of the p-th powers of 0, 1, 2, ..."""
-    for i in range(X.shape[0]):
-        for j in range(Y.shape[0]):
-            total = 0.0
-            for a in range(X.shape[1]):
-                total += powers[abs(X[i, a] - Y[j, a])]
-            out[i, j] = total
+                for j in range(right.shape[1]):
+                    out[i, j] = max(out[i, j], abs(x - np.int32(right[a, j])))
 
 
 # ---------------------------------------------------------------------- cycles
@@ -241,16 +235,16 @@ def long_cycle_code(step, weights, visited):
 
 
 @compiled
-def cycle_codes(X, Y, weights, out):
-    """Write :func:`cycle_code` of the map from positions in X to positions in Y, for all pairs of full rankings."""
-    n = X.shape[1]
+def cycle_codes(left, right, weights, out):
+    """Write :func:`cycle_code` of the map from left positions to right positions, for all pairs of full rankings."""
+    n = len(left)
     item_at, step, visited = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    for i in range(X.shape[0]):
+    for i in range(left.shape[1]):
         for a in range(n):
-            item_at[X[i, a]] = a
-        for j in range(Y.shape[0]):
+            item_at[left[a, i]] = a
+        for j in range(right.shape[1]):
             for position in range(n):
-                step[position] = Y[j, item_at[position]]
+                step[position] = right[item_at[position], j]
             out[i, j] = cycle_code(step, weights, visited)
 
 
@@ -344,6 +338,127 @@ def weighted_concordance(order, X, Y, sizes, left, left_tied, right, right_tied,
                     mean += size[a] * first * second
                 total += size[b] * (mean + (size[b] - 1.0) * u_tied * v_tied)
             out[i, j] = total
+
+
+# ---------------------------------------------------------------------- draws
+
+# ``draws[i]`` holds the draws of ranking i: as ``(word, draw)`` the order of every pair of items as bits, or as ``(item,
+# draw)`` the position of every item. ``d[p, a, b]`` is the distance between draw ``first + a`` of the left ranking of
+# pair p and draw b of the right one. Sums are taken in a fixed order: an entry has the same bits in any block and on
+# any number of threads.
+
+
+@compiled
+def draw_bits(draws, left, right, first, d):
+    """Write Kendall distances between draws."""
+    for p in range(len(left)):
+        differing_bits(draws[left[p], :, first : first + d.shape[1]], draws[right[p]], d[p])
+
+
+@compiled
+def draw_positions(draws, left, right, first, d, kind):
+    """Write distances between draws that compare positions item by item: see :func:`rankwise`."""
+    for p in range(len(left)):
+        rankwise(draws[left[p], :, first : first + d.shape[1]], draws[right[p]], kind, d[p])
+
+
+@compiled
+def draw_cycles(draws, left, right, first, d, weights):
+    """Write sums over the cycles of the permutations between draws: see :func:`cycle_code`."""
+    for p in range(len(left)):
+        cycle_codes(draws[left[p], :, first : first + d.shape[1]], draws[right[p]], weights, d[p])
+
+
+@compiled_strictly
+def word_means(draws, left, right, tables, out):
+    """Write the means of tables of the Kendall distance, for draws that are one word of bits each.
+
+    Four sums are accumulated side by side: consecutive additions to a single sum would wait for each other.
+    """
+    m = draws.shape[2]
+    for p in range(len(left)):
+        i, j = left[p], right[p]
+        for g in range(len(tables)):
+            total = 0.0
+            for a in range(0, m - 3, 4):
+                s, t, u, v = 0.0, 0.0, 0.0, 0.0
+                first, second = draws[i, 0, a], draws[i, 0, a + 1]
+                third, fourth = draws[i, 0, a + 2], draws[i, 0, a + 3]
+                for b in range(m):
+                    word = draws[j, 0, b]
+                    s += tables[g, popcount(first ^ word)]
+                    t += tables[g, popcount(second ^ word)]
+                    u += tables[g, popcount(third ^ word)]
+                    v += tables[g, popcount(fourth ^ word)]
+                total += (s + t) + (u + v)
+            for a in range(m - m % 4, m):
+                s = 0.0
+                for b in range(m):
+                    s += tables[g, popcount(draws[i, 0, a] ^ draws[j, 0, b])]
+                total += s
+            out[g, p] = total / (m * m)
+
+
+@compiled_strictly
+def add_sums(d, tables, out):
+    """Add the sum of each table over the distances between draws."""
+    m = d.shape[1]
+    for p in range(len(d)):
+        for g in range(len(tables)):
+            total = 0.0
+            for a in range(0, m - 3, 4):
+                s, t, u, v = 0.0, 0.0, 0.0, 0.0
+                for b in range(d.shape[2]):
+                    s += tables[g, d[p, a, b]]
+                    t += tables[g, d[p, a + 1, b]]
+                    u += tables[g, d[p, a + 2, b]]
+                    v += tables[g, d[p, a + 3, b]]
+                total += (s + t) + (u + v)
+            for a in range(m - m % 4, m):
+                s = 0.0
+                for b in range(d.shape[2]):
+                    s += tables[g, d[p, a, b]]
+                total += s
+            out[g, p] += total
+
+
+@compiled_strictly
+def add_margins(d, first, table, weights, left, right, rows, columns):
+    """Add the weighted sums of a table for each draw of the left and of the right ranking.
+
+    ``weights`` has no columns where all draws weigh 1.
+    """
+    weighted = weights.shape[1] > 0
+    for p in range(len(d)):
+        i, j = left[p], right[p]
+        for a in range(d.shape[1]):
+            total = 0.0
+            if weighted:
+                for b in range(d.shape[2]):
+                    value = table[d[p, a, b]]
+                    total += weights[j, b] * value
+                    columns[p, b] += weights[i, first + a] * value
+            else:
+                for b in range(d.shape[2]):
+                    value = table[d[p, a, b]]
+                    total += value
+                    columns[p, b] += value
+            rows[p, first + a] += total
+
+
+@compiled_strictly
+def add_within_blocks(d, first, table, weights, left, starts, ends, out):
+    """Add the weighted sums of a table over the pairs of draws in each block, for rankings with themselves."""
+    weighted = weights.shape[1] > 0
+    for p in range(len(d)):
+        i, g = left[p], 0
+        for a in range(d.shape[1]):
+            while first + a >= ends[g]:
+                g += 1
+            total = 0.0
+            for b in range(starts[g], ends[g]):
+                total += (weights[i, b] if weighted else 1.0) * table[d[p, a, b]]
+            out[p, g] += (weights[i, first + a] if weighted else 1.0) * total
 
 
 # ---------------------------------------------------------------------- words

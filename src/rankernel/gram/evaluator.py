@@ -104,7 +104,7 @@ class Evaluator(ABC):
     """
 
     details: str
-    block_side: int = 512
+    block_side: int = 256  # larger blocks leave the cache where they are copied (benchmarks/grid.py)
     direct: bool = False
     quick: bool = False
     preparation: float = 0.0  # approximate seconds on one core that do not depend on the number of entries

@@ -134,14 +134,14 @@ def types_by_code(n_items: int) -> IntArray:
 def pair_types(X: RankArray, Y: RankArray) -> IntArray:
     """Return the cycle type of the map from left to right positions, as an index, for each pair of full rankings."""
     codes = np.empty((len(X), len(Y)), dtype=np.int64)
-    _loops.pairs.cycle_codes(X, Y, type_weights(X.shape[1]), codes)
+    _loops.pairs.cycle_codes(X.T, Y.T, type_weights(X.shape[1]), codes)
     return type_index(X.shape[1]).rows_of(codes)
 
 
 def fill_types(X: RankArray, Y: RankArray, out: IntArray) -> None:
     """Write the code of the cycle type of each pair of full rankings; for many items the index itself."""
     if X.shape[1] <= MAX_CODED_ITEMS:
-        _loops.pairs.cycle_codes(X, Y, type_weights(X.shape[1]), out)
+        _loops.pairs.cycle_codes(X.T, Y.T, type_weights(X.shape[1]), out)
     else:
         out[:] = pair_types(X, Y)
 

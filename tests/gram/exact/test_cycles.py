@@ -26,6 +26,6 @@ def test_codes_add_a_weight_for_each_cycle(n, mask):
     X, Y = (np.argsort(rng.random((size, n)), axis=1) for size in (3, 4))
     Y[0] = X[0]
     found = np.empty((3, 4), dtype=np.int64)
-    _loops.pairs.cycle_codes(X, Y, weights, found)
+    _loops.pairs.cycle_codes(X.T, Y.T, weights, found)
     expected = [[(7 + sum(weights[cycle_lengths(x, y)])) & mask for y in Y.tolist()] for x in X.tolist()]
     assert found.tolist() == expected

@@ -242,7 +242,6 @@ class WeightedKendallEvaluator(Evaluator):
     """
 
     details = "closed form"
-    block_side = 256
 
     def __init__(self, kernel: WeightedKendall, X: Rankings, Y: Rankings) -> None:
         self.kernel, self.X, self.Y = kernel, X, Y
@@ -351,7 +350,6 @@ class PositionalEvaluator(Evaluator):
     """Positional kernels as sums over the items that two rankings both list."""
 
     details = "closed form"
-    block_side = 1024
 
     def __init__(self, X: Rankings, Y: Rankings, left: ListedItems, right: ListedItems) -> None:
         self.n_items, self.left, self.right = X.n_items, left, right

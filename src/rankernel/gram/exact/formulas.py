@@ -377,8 +377,6 @@ def look_up(values, factors, inverse, offsets, out):
 class FormulaEvaluator(Evaluator):
     """Evaluates a formula once for each distinct code, and looks the entries up."""
 
-    block_side = 256
-
     def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings, chosen: dict[tuple[Shape, Shape], Formula]) -> None:
         self.X, self.Y, self.chosen = X, Y, chosen
         self.formulas = [formula for formula in formulas_for(kernel, X.n_items) if formula in chosen.values()]

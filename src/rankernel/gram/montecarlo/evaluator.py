@@ -599,10 +599,10 @@ class DrawSet:
         packed, left, right = self.packed(left, right)
         for pairs in self.pair_slices(len(left)):
             if self.as_bits and packed.shape[1] == 1:
-                _loops.draws.word_means(packed, left[pairs], right[pairs], tables, out[:, pairs])
+                _loops.pairs.word_means(packed, left[pairs], right[pairs], tables, out[:, pairs])
                 continue
             for draws in self.draw_slices():
-                _loops.draws.add_sums(self.distances(packed, left[pairs], right[pairs], draws), tables, out[:, pairs])
+                _loops.pairs.add_sums(self.distances(packed, left[pairs], right[pairs], draws), tables, out[:, pairs])
             out[:, pairs] /= self.n_draws**2
         return out
 
@@ -628,7 +628,7 @@ class DrawSet:
                     d = self.distances(packed, one[part], other[part], draws)
                     for k, table in enumerate(tables):
                         given = (d, draws.start, table, self.weights, left[part], right[part])
-                        _loops.draws.add_margins(*given, rows[k, part], columns[k, part])
+                        _loops.pairs.add_margins(*given, rows[k, part], columns[k, part])
         if self.is_weighted:
             rows, columns = rows * self.weights[left], columns * self.weights[right]
         sums = np.add.reduceat(np.stack([rows, columns]), self.starts, axis=3) / self.n_draws**2
@@ -656,7 +656,7 @@ class DrawSet:
                     d = self.distances(packed, index[part], index[part], draws)
                     for k, table in enumerate(tables):
                         given = (d, draws.start, table, self.weights, some, self.starts, self.ends)
-                        _loops.draws.add_within_blocks(*given, out[k, part])
+                        _loops.pairs.add_within_blocks(*given, out[k, part])
         return out[[0, -1]] / self.n_draws**2
 
     # ------------------------------------------------------------------ steps
@@ -687,12 +687,12 @@ class DrawSet:
         assert distance is not None
         d = np.empty((len(left), draws.stop - draws.start, self.n_draws), dtype=np.int32)
         if self.as_bits:
-            _loops.draws.of_bits(packed, left, right, draws.start, d)
+            _loops.pairs.draw_bits(packed, left, right, draws.start, d)
         elif distance.cycle_weights is not None:
-            _loops.draws.of_cycles(packed, left, right, draws.start, d, distance.cycle_weights(self.ranks.shape[2]))
+            _loops.pairs.draw_cycles(packed, left, right, draws.start, d, distance.cycle_weights(self.ranks.shape[2]))
         else:
             kind = getattr(_loops.pairs, distance.name.upper())
-            _loops.draws.of_positions(packed, left, right, draws.start, d, kind)
+            _loops.pairs.draw_positions(packed, left, right, draws.start, d, kind)
         return d
 
     def kernel_values(
