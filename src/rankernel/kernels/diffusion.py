@@ -12,6 +12,7 @@ power series of :math:`e^{\beta A}`. All terms are positive, so that even the sm
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,7 +85,7 @@ class Diffusion(Kernel):
                 raise RankingError(f"full rankings are expected: each row a permutation of 0, ..., {n_items - 1}")
         check_max_items(self, n_items)
         if self.graph == "adjacent":
-            return word_heat((1,) * n_items, float(self.beta), "adjacent"), _loops.pairs.pair_words(X, Y)
+            return word_heat((1,) * n_items, float(self.beta), "adjacent"), pair_words(X, Y)
         return transposition_heat(n_items, float(self.beta)), pair_types(X, Y)
 
     def facts(self, n_items: int) -> Facts:
@@ -247,21 +248,44 @@ def type_adjacency(n_items: int) -> csr_matrix:
 
 @lru_cache(maxsize=8)
 def word_adjacency(sizes: tuple[int, ...], graph: Graph) -> csr_matrix:
-    """Return the number of swaps that lead from each word to each other."""
+    """Return the number of swaps that lead from each word to each other, found by random codes of the words."""
     from scipy.sparse import csr_matrix
 
-    letters = np.array(sizes, dtype=np.int64)
-    targets = _loops.pairs.swaps(all_words(sizes), letters, graph == "adjacent")
-    n_rows, degree = targets.shape
-    ends = np.arange(n_rows + 1) * degree
-    return csr_matrix((np.ones(targets.size), targets.ravel(), ends), shape=(n_rows, n_rows))
+    letters, n_items = all_words(sizes).T, sum(sizes)
+    salt = np.random.default_rng(0).integers(2**64, size=(n_items, len(sizes)), dtype=np.uint64)
+    codes = np.sum([salt[p, letters[p]] for p in range(n_items)], axis=0)
+    order, targets = np.argsort(codes), []
+    for p, q in itertools.combinations(range(n_items), 2):
+        if q == p + 1 or graph == "transpositions":
+            swapped = codes - salt[p, letters[p]] - salt[q, letters[q]] + salt[p, letters[q]] + salt[q, letters[p]]
+            targets.append(order[np.searchsorted(codes, swapped, sorter=order)])
+    columns = np.array(targets, dtype=np.int64).reshape(len(targets), len(codes)).T.ravel()
+    ends = np.arange(len(codes) + 1) * len(targets)
+    return csr_matrix((np.ones(len(columns)), columns, ends), shape=(len(codes), len(codes)))
 
 
 @lru_cache(maxsize=8)
 def all_words(sizes: tuple[int, ...]) -> NDArray[np.int16]:
     """Return all arrangements of ``sizes[c]`` letters c, in lexicographic order."""
-    words: NDArray[np.int16] = _loops.pairs.all_words(np.array(sizes, dtype=np.int64), n_words(sizes))
+    words, unused = np.empty((1, 0), dtype=np.int16), np.array([sizes])
+    for _ in range(sum(sizes)):
+        row, letter = np.nonzero(unused)
+        words, unused = np.column_stack([words[row], letter.astype(np.int16)]), unused[row]
+        unused[np.arange(len(row)), letter] -= 1
     return words
+
+
+def pair_words(X: RankArray, Y: RankArray) -> IntArray:
+    """Return, for each pair of full rankings, the index of the word of the right positions, read in left order."""
+    right = Y.T.astype(np.int16)
+    letters = [right[items] for items in np.argsort(X, axis=1).T]
+    index = np.zeros((len(X), len(Y)), dtype=np.int64)
+    for p, letter in enumerate(letters):
+        n_smaller = np.zeros(index.shape, dtype=np.int16)
+        for later in letters[p + 1 :]:
+            n_smaller += later < letter
+        index += math.factorial(len(letters) - 1 - p) * n_smaller.astype(np.int64)
+    return index
 
 
 def heat_from(adjacency: csr_matrix, start: FloatArray, beta: float, n_items: int, graph: Graph) -> Heat:
