@@ -257,17 +257,24 @@ class Distance:
         return as_distance, (self.name if self.function is None else self.function,)
 
 
-def fill_in_blocks(
-    prepare: Callable[[RankArray], NDArray[Any]], name: str, *arguments: str
-) -> Callable[[RankArray, RankArray, NDArray[Any]], None]:
-    """Return a call of a compiled loop for some prepared rows and columns at a time, which stay in the cache."""
+Loop = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], None]
+
+
+def fill_in_blocks(X: RankArray, Y: RankArray, out: NDArray[Any], prepare: Callable[..., Any], loop: Loop) -> None:
+    """Call a compiled loop for some prepared rows and columns at a time, which stay in the cache."""
+    for columns in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(Y), ROWS_AT_ONCE)):
+        right = np.ascontiguousarray(prepare(Y[columns]).T)
+        for rows in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(X), ROWS_AT_ONCE)):
+            loop(np.ascontiguousarray(prepare(X[rows]).T), right, out[rows, columns])
+
+
+def fill_rankwise(name: str) -> Loop:
+    """Return a call of the compiled loop over items for the distance of that name."""
 
     def fill(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
-        loop, *kinds = (getattr(_loops.pairs, each) for each in (name, *arguments))
-        for columns in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(Y), ROWS_AT_ONCE)):
-            right = np.ascontiguousarray(prepare(Y[columns]).T)
-            for rows in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(X), ROWS_AT_ONCE)):
-                loop(np.ascontiguousarray(prepare(X[rows]).T), right, *kinds, out[rows, columns])
+        kind, largest = getattr(_loops.pairs, name), X.shape[1] ** 3 // 3
+        sums = np.empty(ROWS_AT_ONCE, dtype=np.int32 if largest < 2**31 else np.int64)
+        fill_in_blocks(X, Y, out, np.asarray, lambda x, y, part: _loops.pairs.rankwise(x, y, kind, sums, part))
 
     return fill
 
@@ -277,7 +284,7 @@ def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
     if X.shape[1] > _loops.pairs.MAX_BIT_ITEMS:
         _loops.pairs.kendall(X, Y, out)
     else:
-        fill_in_blocks(_loops.pairs.pairs_in_order, "differing_bits")(X, Y, out)
+        fill_in_blocks(X, Y, out, _loops.pairs.pairs_in_order, _loops.pairs.differing_bits)
 
 
 kendall = Distance(
@@ -306,7 +313,7 @@ footrule = Distance(
         lambda at: np.cumsum(at, axis=-1)[..., :-1],
     ),
     mean=lambda n: (n * n - 1) / 3,
-    fill=fill_in_blocks(np.asarray, "rankwise", "FOOTRULE"),
+    fill=fill_rankwise("FOOTRULE"),
     maximum=lambda n: n * n // 2,
 )
 
@@ -319,7 +326,7 @@ spearman = Distance(
     coupling="antithetic",
     form=scaled_form("ranks", 1.0),
     mean=lambda n: n * (n * n - 1) / 6,
-    fill=fill_in_blocks(np.asarray, "rankwise", "SPEARMAN"),
+    fill=fill_rankwise("SPEARMAN"),
     maximum=lambda n: n * (n * n - 1) // 3,
 )
 
@@ -332,7 +339,7 @@ hamming = Distance(
     left_invariant=True,
     form=scaled_form("positions", 0.5),
     mean=lambda n: n - 1.0,
-    fill=fill_in_blocks(np.asarray, "rankwise", "HAMMING"),
+    fill=fill_rankwise("HAMMING"),
     maximum=lambda n: n if n > 1 else 0,
 )
 
@@ -362,7 +369,7 @@ linf = Distance(
     negative_type=False,
     negative_type_up_to=4,
     coupling="antithetic",
-    fill=fill_in_blocks(np.asarray, "rankwise", "LINF"),
+    fill=fill_rankwise("LINF"),
     maximum=lambda n: n - 1,
 )
 

@@ -165,26 +165,31 @@ FOOTRULE, SPEARMAN, HAMMING, LINF = range(4)
 
 
 @compiled
-def rankwise(left, right, kind, out):
-    """Sums of absolute or squared differences of ranks, items whose ranks differ, or the largest difference."""
+def rankwise(left, right, kind, sums, out):
+    """Sums of absolute or squared differences of ranks, items whose ranks differ, or the largest difference.
+
+    ``sums`` is a work array, at least as long as a row of the result, of integers that hold the largest sum.
+    """
     for i in range(left.shape[1]):
         for j in range(right.shape[1]):
-            out[i, j] = 0
+            sums[j] = 0
         for a in range(len(left)):
             x = np.int32(left[a, i])
             if kind == FOOTRULE:
                 for j in range(right.shape[1]):
-                    out[i, j] += abs(x - np.int32(right[a, j]))
+                    sums[j] += abs(x - np.int32(right[a, j]))
             elif kind == SPEARMAN:
                 for j in range(right.shape[1]):
                     step = x - np.int32(right[a, j])
-                    out[i, j] += step * step
+                    sums[j] += step * step
             elif kind == HAMMING:
                 for j in range(right.shape[1]):
-                    out[i, j] += left[a, i] != right[a, j]
+                    sums[j] += left[a, i] != right[a, j]
             else:
                 for j in range(right.shape[1]):
-                    out[i, j] = max(out[i, j], abs(x - np.int32(right[a, j])))
+                    sums[j] = max(sums[j], abs(x - np.int32(right[a, j])))
+        for j in range(right.shape[1]):
+            out[i, j] = sums[j]
 
 
 # ---------------------------------------------------------------------- cycles
@@ -355,8 +360,9 @@ def draw_bits(draws, left, right, first, d):
 @compiled
 def draw_positions(draws, left, right, first, d, kind):
     """Write distances between draws that compare positions item by item: see :func:`rankwise`."""
+    sums = np.empty(d.shape[2], np.int32)
     for p in range(len(left)):
-        rankwise(draws[left[p], :, first : first + d.shape[1]], draws[right[p]], kind, d[p])
+        rankwise(draws[left[p], :, first : first + d.shape[1]], draws[right[p]], kind, sums, d[p])
 
 
 @compiled
