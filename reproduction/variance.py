@@ -28,7 +28,7 @@ from rankernel.completions.draws import complete
 from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.errors import ArgumentValueError, ExactnessError
 from rankernel.gram.exact.formulas import Overlap
-from rankernel.gram.methods import MAX_EVALUATIONS
+from rankernel.gram.plan import MAX_EVALUATIONS
 from rankernel.gram.rows import check_n_items
 from rankernel.kernels import Mallows, as_kernel
 from rankernel.kernels.base import Decay, Kernel

@@ -176,8 +176,7 @@ CALLS = {
     "distances.lp": (distances.lp, {"p": 2}),
     # ------------------------------------------------------------------ methods and models
     "Auto": (rk.Auto, {"max_seconds": 1, "max_ratio": 2, "fallback": METHOD}),
-    "Exact": (rk.Exact, {"limit": 100}),
-    "Enumeration": (rk.Enumeration, {"limit": 100}),
+    "Exact": (rk.Exact, {"limit": 100, "closed_form": False}),
     "MonteCarlo": (
         rk.MonteCarlo,
         {

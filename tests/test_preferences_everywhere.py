@@ -495,7 +495,7 @@ def test_preferences_that_are_not_rankings(name):
 NO_DATA = """
 __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
-Enumeration Exact Comparisons CostWarning as_kernel Similarity similarity_from_groups
+Exact Comparisons CostWarning as_kernel Similarity similarity_from_groups
 read read_blt read_comparisons read_csv read_cvr read_pairs
 read_preflib Rankings
 flat_clusters

@@ -44,7 +44,6 @@ from rankernel.gram import median_distance as median_distance
 from rankernel.gram import Plan as Plan
 from rankernel.gram import Auto as Auto
 from rankernel.gram import Exact as Exact
-from rankernel.gram import Enumeration as Enumeration
 from rankernel.gram import MonteCarlo as MonteCarlo
 
 # Completions

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankernel._utils import IntArray, Mask
 from rankernel._utils.checks import check_list, printable
 from rankernel.errors import RankingError
-from rankernel.preferences import BEFORE, NOT_BEFORE, Preferences, pairs_text, relations_of_ranks
+from rankernel.preferences import BEFORE, NOT_BEFORE, Preferences, pairs_text
 from rankernel.rankings import (
     FREE,
     Rankings,
@@ -21,6 +21,7 @@ from rankernel.rankings import (
     check_unlisted,
     dense_ranks,
     order_text,
+    relations_of_ranks,
     table_ranks,
 )
 

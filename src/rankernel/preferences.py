@@ -27,6 +27,7 @@ from rankernel.rankings import (
     is_frame,
     is_list,
     is_missing,
+    relations_of_ranks,
     row_index,
     sum_counts,
     unique_rows,
@@ -543,11 +544,6 @@ def bucket_ranks(before: Mask) -> RankArray:
         return np.zeros(len(before), dtype=np.int32)
     levels = np.unique(n_better[related])
     return np.where(related, np.searchsorted(levels, n_better), FREE).astype(np.int32)
-
-
-def relations_of_ranks(ranks: RankArray) -> Mask:
-    """Return the strict relations of rankings, shape (n_rankings, n_items, n_items)."""
-    return np.asarray((ranks[:, :, None] < ranks[:, None, :]) & (ranks != FREE)[:, :, None])
 
 
 def disagreements(before: Mask, ranks: RankArray) -> Indices:

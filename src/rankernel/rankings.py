@@ -616,6 +616,11 @@ def row_slices(shape: tuple[int, ...]) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, shape[0], step))
 
 
+def relations_of_ranks(ranks: RankArray) -> Mask:
+    """Return the strict relations of rankings, shape (n_rankings, n_items, n_items)."""
+    return np.asarray((ranks[:, :, None] < ranks[:, None, :]) & (ranks != FREE)[:, :, None])
+
+
 def unique_rows(table: NDArray[Any]) -> tuple[Indices, Indices]:
     """Return the index of the first occurrence of each distinct row, and for each row the number of its distinct row.
 

@@ -222,7 +222,7 @@ def test_exact_is_refused_where_there_is_none():
     with pytest.raises(ExactnessError, match="MonteCarlo"):
         rk.Exponential("cayley", math.log(2)).gram(free, method="exact")
     with pytest.raises(ExactnessError, match="limit"):
-        rk.Kendall().gram(free, method=rk.Enumeration(limit=1000))
+        rk.Kendall().gram(free, method=rk.Exact(limit=1000, closed_form=False))
     with pytest.raises(ValueError, match="method"):
         rk.Kendall().gram(free, method="guess")
     with pytest.raises(TypeError, match="method"):
@@ -232,7 +232,7 @@ def test_exact_is_refused_where_there_is_none():
 def test_limit_of_enumeration():
     rows = Rankings.from_ranks([[0, 1, 1, 1, 1], [1, 0, 1, 1, 1]])
     kernel = rk.Mallows(0.3) * rk.Hamming()
-    assert rk.Enumeration(limit=48 * 48).limit == 48 * 48
+    assert rk.Exact(48 * 48, closed_form=False).limit == 48 * 48
     kernel.gram(rows, method=rk.Exact(limit=48 * 48))
     with pytest.raises(ExactnessError):
         kernel.gram(rows, method=rk.Exact(limit=48 * 48 - 1))

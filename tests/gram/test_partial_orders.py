@@ -12,9 +12,9 @@ from strategies import any_ranking
 
 import rankernel as rk
 from rankernel.completions import LogDensity
-from rankernel.completions.draws import draw
+from rankernel.completions.draws import Antithetic, draw
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.gram.rows import PartialOrders, draw_rows
+from rankernel.gram.rows import PartialOrders
 
 # ---------------------------------------------------------------------- oracles
 
@@ -138,7 +138,7 @@ def test_details():
     assert rk.Mallows(0.3).estimate(prefs).details == "enumeration of all linear extensions"
     assert rk.Kendall().estimate(prefs, method="enumeration").details == "enumeration of all linear extensions"
     estimated = rk.Mallows(0.3).estimate(prefs, method=rk.MonteCarlo(16))
-    assert estimated.method == rk.MonteCarlo(16, coupling="iid", control_variates=1)
+    assert estimated.method == rk.MonteCarlo(16, coupling="antithetic", control_variates=1)
 
 
 def test_preferences_of_rankings_equal_rankings():
@@ -246,14 +246,30 @@ def test_draws_do_not_depend_on_other_rows():
     """A row that is a ranking has the draws of the ranking."""
     prefs = preferences(USERS, 4)
     orders = PartialOrders.from_preferences(prefs)
-    drawn = draw_rows(orders, 5, rk.Uniform(), 7)[0]
-    assert np.array_equal(draw_rows(orders[::-1], 5, rk.Uniform(), 7)[0], drawn[::-1])
-    assert np.array_equal(draw_rows(orders[2:3], 5, rk.Uniform(), 7)[0], drawn[2:3])
-    assert not np.array_equal(draw_rows(orders, 5, rk.Uniform(), 8)[0], drawn)
-    ranked = prefs[prefs.is_ranking()].to_rankings()
-    assert np.array_equal(drawn[prefs.is_ranking()], draw(ranked, 5, coupling="iid", rng=7).ranks)
+    drawn = orders.draw(5, rk.Uniform(), 7)[0]
+    assert np.array_equal(orders[::-1].draw(5, rk.Uniform(), 7)[0], drawn[::-1])
+    assert np.array_equal(orders[2:3].draw(5, rk.Uniform(), 7)[0], drawn[2:3])
+    assert not np.array_equal(orders.draw(5, rk.Uniform(), 8)[0], drawn)
+    ranked, is_ranking = prefs[prefs.is_ranking()].to_rankings(), prefs.is_ranking()
+    assert np.array_equal(drawn[is_ranking], draw(ranked, 5, coupling="iid", rng=7).ranks)
+    coupled = orders.draw(5, rk.Uniform(), 7, Antithetic())[0]
+    assert np.array_equal(coupled[is_ranking], draw(ranked, 5, coupling="antithetic", rng=7).ranks)
+    assert np.array_equal(coupled[~is_ranking], drawn[~is_ranking])
     for row, pairs in zip(drawn, USERS, strict=True):
         assert set(map(tuple, row.tolist())) <= set(extensions(4, pairs))
+
+
+def test_rankings_have_the_same_estimates_beside_partial_orders():
+    """A new row that is no ranking lowers the control variates of all rows, but draws belong to the row."""
+    prefs = preferences(USERS, 4)
+    method = rk.MonteCarlo(6, coupling="antithetic", control_variates=2)
+    ranked = prefs[prefs.is_ranking()]
+    assert rk.Mallows(0.3).plan(ranked, method=method).method.control_variates == 2
+    beside = rk.Mallows(0.3).plan(prefs, method=method)
+    assert beside.method == rk.MonteCarlo(6, coupling="antithetic", control_variates=1)
+    fewer = rk.MonteCarlo(6, coupling="antithetic", control_variates=1)
+    index = np.flatnonzero(prefs.is_ranking())
+    np.testing.assert_array_equal(beside.block(index, index), rk.Mallows(0.3).gram(ranked, method=fewer))
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -322,7 +338,7 @@ def test_equal_users_share_their_draws():
 def test_wide_orders_are_estimated():
     n = 34
     found = rk.Kendall().estimate(preferences([wide_order(n)], n), preferences([wide_order(n, 6)], n))
-    assert found.method == rk.MonteCarlo(coupling="iid", control_variates=0)
+    assert found.method == rk.MonteCarlo(coupling=rk.Kendall().facts(n).coupling, control_variates=0)
     again = rk.Kendall().estimate(
         preferences([wide_order(n)], n), preferences([wide_order(n, 6)], n), method=rk.MonteCarlo(64, rng=1)
     )
@@ -360,12 +376,8 @@ def test_exact_is_refused_where_there_is_none():
         rk.Mallows(0.1).gram(prefs, method="enumeration")
 
 
-def test_methods_for_rankings_only():
+def test_models_for_rankings_only():
     prefs = preferences(USERS, 4)
-    with pytest.raises(ValueError, match="coupling"):
-        rk.Mallows(0.1).gram(prefs, method=rk.MonteCarlo(4, coupling="antithetic"))
-    with pytest.raises(ValueError, match="control_variates"):
-        rk.Mallows(0.1).gram(prefs, method=rk.MonteCarlo(4, control_variates=2))
     with pytest.raises(RankingError, match="partial order"):
         rk.Mallows(0.1).gram(prefs, method=rk.MonteCarlo(4, completions=rk.PlackettLuce([1, 2, 3, 4])))
 

@@ -110,9 +110,9 @@ def decided(monkeypatch):
     found, decide = [], gram_plan.decide
 
     def watched(kernel, X, Y, requested, paired=False):
-        method, fallback, evaluator, reason = decide(kernel, X, Y, requested, paired)
+        method, evaluator, reason = decide(kernel, X, Y, requested, paired)
         found.append((kernel, plain(method), reason))
-        return method, fallback, evaluator, reason
+        return method, evaluator, reason
 
     monkeypatch.setattr(gram_plan, "decide", watched)
     return found

@@ -37,7 +37,6 @@ ORDER = [
     "__main__",
 ]
 GRAM_ORDER = [
-    "methods",
     "jackknife",
     "evaluator",
     "rows",

@@ -31,7 +31,7 @@ from rankernel.reports.text import effect_text, percent, plural, pvalue_text, ro
 
 if TYPE_CHECKING:
     from rankernel.data import Data
-    from rankernel.gram.methods import MethodLike
+    from rankernel.gram.plan import MethodLike
     from rankernel.kernels.base import Kernel
     from rankernel.reports.groups import Comparison, GroupComparisons
     from rankernel.stats.differences import Differences

@@ -32,7 +32,7 @@ from rankernel.reports.text import plural, round_numbers
 
 if TYPE_CHECKING:
     from rankernel.comparisons import Comparisons
-    from rankernel.gram.methods import MethodLike
+    from rankernel.gram.plan import MethodLike
     from rankernel.kernels.base import Kernel
     from rankernel.reports.summary import Summary
 
@@ -106,7 +106,8 @@ def parse_method(text: str, seed: int) -> MethodLike:
         raise UsageError(f"--method {printable(text)!r} is unknown; the methods are {', '.join(METHODS)}")
     if name != "montecarlo" and rest:
         raise UsageError(f"--method {name} takes no arguments, not {printable(rest)!r}")
-    from rankernel.gram.methods import Auto, MonteCarlo
+    from rankernel.gram.montecarlo.evaluator import MonteCarlo
+    from rankernel.gram.plan import Auto
 
     if name == "auto":
         return Auto(fallback=MonteCarlo(rng=seed))

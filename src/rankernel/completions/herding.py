@@ -22,8 +22,8 @@ from rankernel.completions.linear_extensions import (
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.kernels import as_kernel
-from rankernel.preferences import Preferences, covering, relations_of_ranks
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.preferences import Preferences, covering
+from rankernel.rankings import Rankings, as_rankings, relations_of_ranks
 
 MAX_ENUMERATED = 5040  # candidates without `candidates=`: all completions up to this number,
 POOL_SIZE = 1000  # otherwise this many draws

@@ -20,8 +20,8 @@ from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, Ran
 from rankernel._utils.checks import Seed, as_generator, check_choice, printable
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.rankings import FREE, check_positions, count_completions
+from rankernel.preferences import Preferences
+from rankernel.rankings import FREE, check_positions, count_completions, relations_of_ranks
 
 DrawMethod = Literal["auto", "down-sets", "coupling"]
 Marginals = tuple[FloatArray, FloatArray]

@@ -2,12 +2,11 @@
 
 from rankernel.gram.bandwidth import median_distance
 from rankernel.gram.estimate import Estimate, GramSums
-from rankernel.gram.methods import Auto, Enumeration, Exact, MonteCarlo
-from rankernel.gram.plan import Plan
+from rankernel.gram.montecarlo.evaluator import MonteCarlo
+from rankernel.gram.plan import Auto, Exact, Plan
 
 __all__ = [
     "Auto",
-    "Enumeration",
     "Estimate",
     "Exact",
     "GramSums",

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils import FloatArray, RankArray
-from rankernel.completions.draws import Antithetic, Uniform
+from rankernel.completions.draws import Uniform, draw
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.distances import Distance, as_distance
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.features import expected_distances
-from rankernel.gram.rows import PartialOrders, Rows, as_rows, draw_rows
+from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.base import Kernel
 
 MAX_RANKINGS = 1000  # distinct rankings of which all pairs are compared
@@ -123,7 +123,10 @@ def completions_of(X: Rows, n_draws: int) -> RankArray:
     """Return completions of each ranking: shape (n_rankings, n_draws, n_items)."""
     if n_draws == 1:
         return X.ranks[:, None]
-    return draw_rows(X, n_draws, Uniform(), coupling=Antithetic())[0].astype(np.int32)
+    drawn = (
+        X.draw(n_draws, Uniform())[0] if isinstance(X, PartialOrders) else draw(X, n_draws, coupling="antithetic").ranks
+    )
+    return drawn.astype(np.int32)
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:

@@ -22,12 +22,11 @@ from rankernel.errors import (
 )
 from rankernel.gram.evaluator import Block, BlockEstimate, Part, block_slices, fill_gram, single_entries, slices
 from rankernel.gram.jackknife import Norms
-from rankernel.gram.methods import Exact, Method, MonteCarlo
-from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, pooled
+from rankernel.gram.montecarlo.evaluator import MonteCarlo, MonteCarloEvaluator, pooled
 from rankernel.kernels.base import Kernel
 
 if TYPE_CHECKING:
-    from rankernel.gram.plan import Plan
+    from rankernel.gram.plan import Method, Plan
 
 STRIP = 128  # rows that are normalised at a time
 MAX_DRAWS = 4096  # of one replicate, for a requested tolerance: the cost grows with the square
@@ -49,7 +48,7 @@ class Estimate:
         root mean squared error. Not a number where the draws form too few independent blocks.
     unreliable : array of bool
         Which entries are carried by so few draws that their standard errors are unreliable.
-    method : Exact, Enumeration or MonteCarlo
+    method : Exact or MonteCarlo
         The resolved method; the estimator if some entries or norms are estimated and the others exact.
     details : str
         The method in words.
@@ -205,7 +204,7 @@ def equal_pairs(rows: Indices, columns: Indices) -> tuple[Indices, Indices]:
 def warn_if_norms_estimated(plan: Plan, sides: tuple[Norms, Norms]) -> None:
     """Warn where entries are exact by the plan's own choice, but some norms are estimated."""
     n_estimated = sum(int(side.estimated.sum()) for side in sides[: 1 if plan._symmetric else 2])
-    if n_estimated and plan._fallback is not None and isinstance(plan.method, Exact):
+    if n_estimated and plan._fallback is not None and not isinstance(plan.method, MonteCarlo):
         warn(
             f"the norms of {n_estimated} rankings have no exact value and are estimated: {plan._fallback}",
             SamplingWarning,

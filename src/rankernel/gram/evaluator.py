@@ -145,30 +145,24 @@ class Evaluator(ABC):
 
     # ------------------------------------------------------------------ single entries
 
-    def paired(self, kernel: Kernel, rows: Indices, columns: Indices, unbiased: bool = False) -> FloatArray:
-        """Return single entries, one for each pair of a row and a column.
-
-        ``unbiased`` asks for estimates of the entries on the diagonal without their bias.
-        """
-        return self.single_entries(rows, columns, lambda block: self.values(kernel, block))
-
-    def paired_gradients(self, kernel: Kernel, rows: Indices, columns: Indices) -> dict[str, FloatArray]:
-        """Return the derivatives of single entries in each parameter of the kernel."""
-
-        def derivative(name: str) -> Callable[[Block], FloatArray]:
-            return lambda block: self.gradients(kernel, block)[name]
-
-        return {name: self.single_entries(rows, columns, derivative(name)) for name in kernel.params}
+    def value_or_derivative(self, kernel: Kernel, block: Block, parameter: str) -> FloatArray:
+        """Return a block, or with the name of a parameter its derivative."""
+        return self.gradients(kernel, block)[parameter] if parameter else self.values(kernel, block)
 
     @np.errstate(under="ignore")
-    def single_entries(self, rows: Indices, columns: Indices, compute: Callable[[Block], FloatArray]) -> FloatArray:
-        """Return the diagonals of small blocks, as large as the overhead of a call allows."""
+    def paired(
+        self, kernel: Kernel, rows: Indices, columns: Indices, unbiased: bool = False, parameter: str = ""
+    ) -> FloatArray:
+        """Return single entries, or their derivatives, one for each pair of a row and a column.
+
+        They are the diagonals of small blocks, as large as the overhead of a call allows. ``unbiased`` asks for
+        estimates of the entries on the diagonal without their bias.
+        """
         entry = max(self.seconds(64, 64) / 64**2, 1e-9)
         side = min(max(int((CALL_SECONDS / entry) ** 0.5), 1), 64)
         out = np.empty(len(rows))
-        for start in range(0, len(rows), side):
-            part = slice(start, start + side)
-            out[part] = np.diagonal(compute((rows[part], columns[part])))
+        for part in slices(len(rows), side):
+            out[part] = np.diagonal(self.value_or_derivative(kernel, (rows[part], columns[part]), parameter))
             check_interrupt()
         return out
 
@@ -181,7 +175,7 @@ class Evaluator(ABC):
 
         With the name of a parameter, the block contains the derivative in that parameter.
         """
-        value: Any = self.gradients(kernel, block)[parameter] if parameter else self.values(kernel, block)
+        value: Any = self.value_or_derivative(kernel, block, parameter)
         if norms is None:
             return BlockEstimate(value, np.zeros_like(value), np.zeros(value.shape, dtype=bool))
         r, c = np.indices(value.shape).reshape(2, -1)
@@ -367,31 +361,6 @@ def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
     return step * n_items + STEP["kernel"]
 
 
-class FullEvaluator(Evaluator):
-    """The kernel between full rankings."""
-
-    details = "full rankings"
-
-    def __init__(self, kernel: Kernel, X: RankArray, Y: RankArray) -> None:
-        self.kernel, self.X, self.Y = kernel, X, Y
-
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the kernel."""
-        return full_matrix(kernel, self.X[block[0]], self.Y[block[1]])
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives of the kernel."""
-        return kernel.gradient(self.X[block[0]], self.Y[block[1]])
-
-    def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the logarithm of a function of a distance."""
-        return log_matrix(kernel, kernel.facts(self.X.shape[1]), self.X[block[0]], self.Y[block[1]])
-
-    def seconds(self, n_rows: int, n_columns: int) -> float:
-        """Return the time of all kernel values."""
-        return n_rows * n_columns * seconds_of_kernel(self.kernel, self.X.shape[1])
-
-
 @dataclass(frozen=True)
 class Completions:
     """Sets of full rankings: set i is ``ranks[offsets[i]:offsets[i + 1]]``."""
@@ -405,8 +374,20 @@ class Completions:
         ranks = np.concatenate([*sets, np.empty((0, n_items), dtype=np.int16)], dtype=np.int32)
         return cls(ranks, np.cumsum([0, *map(len, sets)], dtype=np.int64))
 
+    @classmethod
+    def of_full(cls, ranks: RankArray) -> Completions:
+        """Return full rankings, each the only element of its set."""
+        return cls(ranks, np.arange(len(ranks) + 1))
+
+    @property
+    def are_single(self) -> bool:
+        """Whether each set has one element."""
+        return len(self.ranks) == len(self.offsets) - 1
+
     def part(self, rows: Part) -> Completions:
         """Return some of the sets; consecutive ones are not copied."""
+        if self.are_single:
+            return self.of_full(self.ranks[rows])
         if isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(len(self.offsets) - 1)
             offsets = self.offsets[start : max(start, stop) + 1]
@@ -419,12 +400,12 @@ class Completions:
 
 
 class EnumerationEvaluator(Evaluator):
-    """The mean of the kernel over all completions of both rankings."""
+    """The mean of the kernel over all completions of both rankings, which may be full."""
 
     def __init__(self, kernel: Kernel, left: Completions, right: Completions, details: str) -> None:
         self.kernel, self.left, self.right, self.details = kernel, left, right, details
         largest = max(int(np.diff(side.offsets).max(initial=1)) for side in (left, right))
-        self.block_side = max(int(EVALUATIONS_AT_ONCE**0.5) // largest, 1)
+        self.block_side = max(min(self.block_side, int(EVALUATIONS_AT_ONCE**0.5) // largest), 1)
 
     def sides(self, block: Block) -> tuple[Completions, Completions]:
         """Return the completions of the rows and of the columns of a block."""
@@ -459,6 +440,8 @@ class EnumerationEvaluator(Evaluator):
 
 def set_means(matrix: FloatArray, left: Completions, right: Completions) -> FloatArray:
     """Return the mean over each pair of sets of a matrix between all full rankings of both."""
+    if left.are_single and right.are_single:
+        return matrix
     sizes, other_sizes = np.diff(left.offsets), np.diff(right.offsets)
     if not matrix.size:
         return np.zeros((len(sizes), len(other_sizes)))
@@ -512,24 +495,28 @@ def fill(
     symmetric: bool,
     n_jobs: int | None = None,
     quick: bool = False,
+    index: tuple[Indices, Indices] | None = None,
 ) -> None:
-    """Fill matrices of one shape block by block.
+    """Fill matrices of one shape block by block, or with an index only these rows and columns of them.
 
     If matrices are symmetric, only blocks on and above the diagonal are computed; the lower half of a block on the
     diagonal is the transpose of its upper half, to the bit.
     """
 
+    def cells(rows: slice, columns: slice) -> Any:
+        return (rows, columns) if index is None else np.ix_(index[0][rows], index[1][columns])
+
     def one(block: Slices) -> None:
         rows, columns = block
         for out, value in zip(outputs, compute(block), strict=True):
             if symmetric and rows == columns:
-                out[rows, columns] = np.triu(value) + np.triu(value, 1).T
-            else:
-                out[rows, columns] = value
-                if symmetric:
-                    out[columns, rows] = value.T
+                value = np.triu(value) + np.triu(value, 1).T
+            out[cells(rows, columns)] = value
+            if symmetric and rows != columns:
+                out[cells(columns, rows)] = value.T
 
-    run_blocks(one, outputs[0].shape, side, symmetric, n_jobs, quick)
+    shape = outputs[0].shape if index is None else (len(index[0]), len(index[1]))
+    run_blocks(one, shape, side, symmetric, n_jobs, quick)
 
 
 def fill_gram(
@@ -559,38 +546,29 @@ def fill_gram(
             evaluator.write(kernel, chosen, out[top, left], mirror, symmetric and top == left)
 
         run_blocks(write, out.shape, side, symmetric, n_jobs, quick=True)
-    elif isinstance(rows, slice) and isinstance(columns, slice):
-        fill([out], lambda block: [evaluator.values(kernel, block)], side, symmetric, n_jobs, evaluator.quick)
-    else:
-        first = [
-            np.arange(length) if isinstance(part, slice) else np.unique(part, return_index=True)[1]
-            for part, length in zip(index, out.shape, strict=True)
-        ]
+        return
+    first_rows, first_columns = (
+        np.arange(length) if isinstance(part, slice) else np.unique(part, return_index=True)[1]
+        for part, length in zip(index, out.shape, strict=True)
+    )
+    are_distinct = isinstance(rows, slice) and isinstance(columns, slice)
+    first = None if are_distinct else (first_rows, first_columns)
+    fill([out], lambda block: [evaluator.values(kernel, block)], side, symmetric, n_jobs, evaluator.quick, first)
+    if are_distinct:
+        return
+    source, source_column = first_rows[rows], first_columns[columns]
+    repeated = np.setdiff1d(np.arange(out.shape[0]), first_rows)
 
-        def scatter(block: Slices) -> None:
-            top, left = block
-            value = evaluator.values(kernel, block)
-            if symmetric and top == left:
-                value = np.triu(value) + np.triu(value, 1).T
-            out[np.ix_(first[0][top], first[1][left])] = value
-            if symmetric and top != left:
-                out[np.ix_(first[1][left], first[0][top])] = value.T
+    def copy_columns(part: slice) -> None:
+        for row in first_rows[part]:
+            out[row] = out[row].take(source_column)
 
-        run_blocks(scatter, (len(first[0]), len(first[1])), side, symmetric, n_jobs)
+    def copy_rows(part: slice) -> None:
+        for row in repeated[part]:
+            out[row] = out[source[row]]
 
-        source, source_column = first[0][rows], first[1][columns]
-        repeated = np.setdiff1d(np.arange(out.shape[0]), first[0])
-
-        def copy_columns(part: slice) -> None:
-            for row in first[0][part]:
-                out[row] = out[row].take(source_column)
-
-        def copy_rows(part: slice) -> None:
-            for row in repeated[part]:
-                out[row] = out[source[row]]
-
-        run_in_threads(copy_columns, slices(len(first[0]), STRIP), n_jobs)
-        run_in_threads(copy_rows, slices(len(repeated), STRIP), n_jobs)
+    run_in_threads(copy_columns, slices(len(first_rows), STRIP), n_jobs)
+    run_in_threads(copy_rows, slices(len(repeated), STRIP), n_jobs)
 
 
 def single_entries(
@@ -600,12 +578,13 @@ def single_entries(
     columns: Indices,
     n_jobs: int | None,
     unbiased: bool = False,
+    parameter: str = "",
 ) -> FloatArray:
-    """Return single entries of a matrix of distinct rankings, one for each pair of a row and a column."""
+    """Return single entries of a matrix of distinct rankings, or their derivatives, on several threads."""
     out = np.empty(len(rows))
 
     def compute(part: slice) -> None:
-        out[part] = evaluator.paired(kernel, rows[part], columns[part], unbiased)
+        out[part] = evaluator.paired(kernel, rows[part], columns[part], unbiased, parameter)
 
     if len(rows) <= PAIRS and evaluator.quick:
         compute(slice(None))

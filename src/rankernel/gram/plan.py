@@ -6,21 +6,30 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel import distances
 from rankernel._utils import FloatArray, Indices
-from rankernel._utils.checks import as_seed, check_array, check_flag, check_integer, check_numbers, stream_key
+from rankernel._utils.checks import (
+    as_seed,
+    check_array,
+    check_flag,
+    check_instance,
+    check_integer,
+    check_number,
+    check_numbers,
+    stream_key,
+)
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import ALWAYS_FITS, announce_cost, check_memory, n_threads, size_text
-from rankernel.completions.draws import Uniform, coupling_named
-from rankernel.completions.linear_extensions import FEW_DOWN_SETS
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_completions
 from rankernel.data import check_same_items
 from rankernel.errors import (
     Argument,
+    ArgumentTypeError,
     ArgumentValueError,
     ExactnessError,
     IndefiniteKernelWarning,
@@ -33,7 +42,6 @@ from rankernel.gram.evaluator import (
     ConstantEvaluator,
     EnumerationEvaluator,
     Evaluator,
-    FullEvaluator,
     NoExactValue,
     Part,
     RowsEvaluator,
@@ -48,15 +56,12 @@ from rankernel.gram.evaluator import (
 from rankernel.gram.exact.features import linear_evaluator
 from rankernel.gram.exact.formulas import formula_evaluator
 from rankernel.gram.exact.kendall import kendall_evaluator
-from rankernel.gram.methods import DEFAULT, Auto, Enumeration, Exact, Method, MethodLike, MonteCarlo, as_method
-from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, highest_degree
+from rankernel.gram.montecarlo.evaluator import DEFAULT, MonteCarlo, MonteCarloEvaluator
 from rankernel.gram.rows import (
     PartialOrders,
     Rows,
     as_rows,
     check_n_items,
-    count_rows,
-    enumerate_rows,
     rows_by_shape,
 )
 from rankernel.kernels import as_kernel
@@ -66,13 +71,107 @@ from rankernel.rankings import Rankings
 
 BLOCK_SIDE = 2048  # rows and columns of a block, unless another size is given
 BUILDING = Lock()
-EXACT = Exact()
-MIN_BLOCKS = 8  # independent blocks of draws for a standard error; set by benchmarks/coverage.py
+MAX_EVALUATIONS = 2**24
 OWN_EVALUATIONS = 2**20  # affordable kernel evaluations for the exact value of one ranking with itself: about 10 ms
 FEWER_DRAWS = (16, 32)  # numbers of draws that "auto" considers where the default takes long
 MAX_STDERR = 1e-3  # root mean square of their standard errors, as a fraction of the largest squared norm
 PILOT_ROWS = 24  # rankings on which these are measured
 COMPLETIONS_HELD = 2**20  # completions that are enumerated at once
+
+
+# ---------------------------------------------------------------------- methods
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The exact value: in closed form, or by enumeration where there are few completions.
+
+    Enumeration takes the mean over all pairs of completions, which are listed once for each ranking.
+
+    Parameters
+    ----------
+    limit : int
+        The largest number of kernel evaluations that enumeration may take for the whole matrix: the number of
+        completions of all rows times that of all columns.
+    closed_form : bool
+        Whether a closed form is used where there is one; otherwise all values are enumerated, as with
+        ``method="enumeration"``.
+
+    Examples
+    --------
+    >>> from rankernel import Exact, Kendall, Rankings
+    >>> Kendall().gram(Rankings([[0, 1, 1], [1, 0, 1]]), method=Exact()).round(3)
+    array([[ 0.667, -0.333],
+           [-0.333,  0.667]])
+    """
+
+    limit: int = MAX_EVALUATIONS
+    closed_form: bool = True
+
+    def __post_init__(self) -> None:
+        check_integer("limit", self.limit, 0, 2**63 - 1)
+        check_flag("closed_form", self.closed_form)
+
+    def __str__(self) -> str:
+        return "exact" if self.closed_form else "enumeration of all completions"
+
+
+@dataclass(frozen=True)
+class Auto:
+    """The method "auto": exact values if these are affordable, else a Monte Carlo estimate.
+
+    Exact values are affordable if they take at most ``max_seconds`` on one core, or at most ``max_ratio`` times as long
+    as the estimate. Both times come from a fixed cost model, so that the decision is the same on every machine.
+
+    Parameters
+    ----------
+    max_seconds : float
+        Affordable time of exact values, in seconds on one core.
+    max_ratio : float
+        Affordable time of exact values, as a multiple of the time of the estimate.
+    fallback : MonteCarlo
+        The estimator.
+
+    Examples
+    --------
+    >>> from rankernel import Auto, Mallows, MonteCarlo, Rankings
+    >>> ballots = Rankings([[0, 1, 1], [0, 1, -1]])
+    >>> method = Auto(max_seconds=0, max_ratio=0, fallback=MonteCarlo(16))
+    >>> print(Mallows(0.5).plan(ballots, method=method).method)
+    Monte Carlo, 16 draws per ranking, antithetic coupling, control variates of degree 2, seed 0
+    """
+
+    max_seconds: float = 10.0
+    max_ratio: float = 20.0
+    fallback: MonteCarlo = DEFAULT
+
+    def __post_init__(self) -> None:
+        check_number("max_seconds", self.max_seconds, 0)
+        check_number("max_ratio", self.max_ratio, 0)
+        check_instance("fallback", self.fallback, MonteCarlo, "a MonteCarlo(...)")
+
+    def __str__(self) -> str:
+        return "auto"
+
+
+Method: TypeAlias = Exact | MonteCarlo
+MethodLike: TypeAlias = Literal["auto", "exact", "enumeration"] | Method | Auto
+
+EXACT = Exact()
+NAMED: dict[str, Method | Auto] = {"auto": Auto(), "exact": EXACT, "enumeration": Exact(closed_form=False)}
+
+
+def as_method(method: MethodLike) -> Method | Auto:
+    """Return the method object for a name or a method object."""
+    if isinstance(method, str) and method in NAMED:
+        return NAMED[method]
+    if isinstance(method, Method | Auto):
+        return method
+    error = ArgumentValueError if isinstance(method, str) else ArgumentTypeError
+    raise error("method", method, f"{', '.join(map(repr, NAMED))} or a method object such as MonteCarlo(n_draws)")
+
+
+# ---------------------------------------------------------------------- plans
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +185,7 @@ class Plan:
     ----------
     kernel : Kernel
         The kernel, its parameters numbers.
-    method : Exact, Enumeration or MonteCarlo
+    method : Exact or MonteCarlo
         The resolved method.
     reason : str
         The reason for not using exact values, if "auto" decided so.
@@ -105,7 +204,7 @@ class Plan:
     kernel: Kernel
     method: Method
     reason: str
-    _fallback: MonteCarlo | None  # the estimator of new rankings without an exact value
+    _fallback: MonteCarlo | None  # the estimator of rankings without an exact value; None if that is an error
     _X: Rows  # the distinct rows
     _Y: Rows  # the distinct columns; the same object if rows and columns are the same rankings
     _rows: Part  # the distinct ranking of each row: their indices, or a slice of all if no two rows are equal
@@ -220,12 +319,7 @@ class Plan:
         >>> Kendall().plan(Rankings.from_orders([["a", "b", "c"], ["a"]])).diagonal()
         array([1.        , 0.66666667])
         """
-        check_flag("unbiased", unbiased)
-        out = np.empty(len(self._X))
-        for rows, evaluator in self._on_diagonal():
-            index = np.arange(len(rows))
-            out[rows] = single_entries(evaluator, self.kernel, index, index, n_jobs, unbiased)
-        return out[self._rows]
+        return self._diagonal_entries(n_jobs, check_flag("unbiased", unbiased))
 
     # ------------------------------------------------------------------ parts of the matrix
 
@@ -374,21 +468,20 @@ class Plan:
             The new rows, over the same items.
         """
         Z, rows = self._new_rows(new)
-        return replace(self, method=self._method_for(Z), _X=Z, _Y=self._X, _rows=rows, _columns=self._rows)
+        return replace(self, _X=Z, _Y=self._X, _rows=rows, _columns=self._rows)
 
     def _between(self, new: Any, others: Any = None) -> Plan:
         """Return the plan of other rows and columns (the rows by default) with the same choices."""
         if others is not None:
             return self._between(as_rows(others, "others")).against(as_rows(new, "new"))
         Z, rows = self._new_rows(new)
-        plan = replace(self, method=self._method_for(Z), _X=Z, _Y=Z, _rows=rows, _columns=rows)
-        if isinstance(self.method, Exact) and self._fallback is not None:
-            found = exact_evaluator(self.kernel, Z, Z, EXACT.limit, certain=True)
-            if isinstance(found, Evaluator):
-                return plan._using(found)
-            warn(f"these rankings have no exact value and are estimated: {self._fallback}", SamplingWarning)
-            return replace(plan, method=self._fallback)
-        return plan
+        plan = replace(self, _X=Z, _Y=Z, _rows=rows, _columns=rows)
+        if isinstance(self.method, MonteCarlo) or self._fallback is None:
+            return plan
+        found = exact_evaluator(self.kernel, Z, Z, self.method, certain=True)
+        if isinstance(found, Evaluator):
+            return plan._using(found)
+        return plan._estimated("these rankings have no exact value")
 
     def _part(self, rows: Part) -> Plan:
         """Return the plan of some of the rows with themselves, with the same choices."""
@@ -398,11 +491,18 @@ class Plan:
 
     def _with_kernel(self, kernel: Kernel) -> Plan:
         """Return the plan for a kernel with other parameters; what was computed from the rankings is used again."""
-        kernel, fallback = as_kernel(kernel), self._fallback
-        if not isinstance(self.method, Exact) or fallback is None or self._evaluator.is_accurate(kernel):
+        kernel = as_kernel(kernel)
+        exact_only = isinstance(self.method, MonteCarlo) or self._fallback is None
+        if exact_only or self._evaluator.is_accurate(kernel):
             return self._using(self._evaluator, kernel=kernel)
-        warn(f"{rounded(kernel)} has no accurate exact value here and is estimated: {fallback}", SamplingWarning)
-        return replace(self, kernel=kernel, method=fallback)
+        return replace(self, kernel=kernel)._estimated(f"{rounded(kernel)} has no accurate exact value here")
+
+    def _estimated(self, reason: str) -> Plan:
+        """Return the plan that estimates all values, and warn."""
+        assert self._fallback is not None
+        estimator = MonteCarloEvaluator(self._fallback, self.kernel, self._X, self._Y)
+        warn(f"{reason}; values are estimated: {estimator.method}", SamplingWarning)
+        return self._using(estimator, method=estimator.method)
 
     # ------------------------------------------------------------------ inside the package
 
@@ -473,18 +573,17 @@ class Plan:
         else:
             yield from own_evaluators(self.kernel, X, self.method, self._fallback)
 
-    def _on_diagonal(self) -> Iterator[tuple[Indices, Evaluator]]:
-        """Return groups of rows and evaluators: of a symmetric matrix that of the matrix itself."""
-        return iter([(np.arange(len(self._X)), self._evaluator)]) if self._symmetric else self._own_evaluators()
+    def _diagonal_entries(self, n_jobs: int | None, unbiased: bool = False, parameter: str = "") -> FloatArray:
+        """Return the kernel of each row with itself, or its derivative; of a symmetric matrix that on its diagonal."""
+        out, everything = np.empty(len(self._X)), np.arange(len(self._X))
+        for rows, evaluator in [(everything, self._evaluator)] if self._symmetric else self._own_evaluators():
+            index = np.arange(len(rows))
+            out[rows] = single_entries(evaluator, self.kernel, index, index, n_jobs, unbiased, parameter)
+        return out[self._rows]
 
     def _diagonal_gradient(self) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`diagonal` in each parameter."""
-        out = {name: np.empty(len(self._X)) for name in self.kernel.params}
-        for rows, evaluator in self._on_diagonal() if out else ():
-            index = np.arange(len(rows))
-            for name, values in evaluator.paired_gradients(self.kernel, index, index).items():
-                out[name][rows] = values
-        return {name: values[self._rows] for name, values in out.items()}
+        return {name: self._diagonal_entries(None, parameter=name) for name in self.kernel.params}
 
     def _new_rows(self, new: Any) -> tuple[Rows, Part]:
         """Return the distinct ones of new rankings of the same items, and the distinct ranking of each row."""
@@ -492,14 +591,6 @@ class Plan:
         check_n_items(given, self._X, "these rankings have", "the new ones")
         check_same_items(self._named, new)
         return distinct_rows(given)
-
-    def _method_for(self, Z: Rows) -> Method:
-        """Return the method adapted to new rows: partial orders have no couplings and fewer control variates."""
-        method = self.method
-        if not isinstance(method, MonteCarlo) or isinstance(self._X, PartialOrders) or isinstance(Z, Rankings):
-            return method
-        degree = min(int(method.control_variates), order_degree(Z.n_items))
-        return replace(method, coupling="iid", control_variates=degree)
 
     def _side(self, side: int | None) -> int:
         """Return the side of blocks: as given, else a multiple of the side that suits the evaluator."""
@@ -589,9 +680,9 @@ def make_plan(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto"
     distinct, rows = distinct_rows(left)
     right, columns = (distinct, rows) if right is left else distinct_rows(right)
     left = distinct
-    chosen, fallback, evaluator, reason = decide(kernel, left, right, requested, paired)
-    plan = Plan(kernel, chosen, reason, fallback, left, right, rows, columns, X)
-    return plan._using(evaluator)
+    chosen, evaluator, reason = decide(kernel, left, right, requested, paired)
+    fallback = requested.fallback if isinstance(requested, Auto) else None
+    return Plan(kernel, chosen, reason, fallback, left, right, rows, columns, X)._using(evaluator)
 
 
 def count_text(X: Rows) -> str:
@@ -613,28 +704,26 @@ def rounded(kernel: Kernel) -> str:
 
 def decide(
     kernel: Kernel, X: Rows, Y: Rows, requested: Method | Auto, paired: bool = False
-) -> tuple[Method, MonteCarlo | None, Evaluator, str]:
-    """Return the resolved method, the fallback for rankings without an exact value, the evaluator and the reason.
+) -> tuple[Method, Evaluator, str]:
+    """Return the resolved method, its evaluator, and the reason of "auto" against exact values.
 
-    The fallback is None if exact values were requested; the reason is that of "auto" against exact values. If
-    ``paired``, only the entries of row i with column i are needed, which are cheaper than the matrix.
+    If ``paired``, only the entries of row i with column i are needed, which are cheaper than the matrix.
     """
     if isinstance(requested, MonteCarlo):
-        method = resolve(requested, kernel, X, Y)
-        return method, None, MonteCarloEvaluator(method, kernel, X, Y), ""
-    if not isinstance(requested, Auto):
-        return requested, None, build(kernel, X, Y, requested, None), ""
-    fallback = resolve(requested.fallback, kernel, X, Y)
+        estimator = MonteCarloEvaluator(requested, kernel, X, Y)
+        return estimator.method, estimator, ""
+    if isinstance(requested, Exact):
+        return requested, build(kernel, X, Y, requested, None), ""
     share = 1 / max(len(Y), 1) if paired else 0.5 if Y is X else 1.0
-    found = exact_evaluator(kernel, X, Y, EXACT.limit, certain=True)
+    found = exact_evaluator(kernel, X, Y, EXACT, certain=True)
     seconds = found.preparation + share * found.seconds(len(X), len(Y)) if isinstance(found, Evaluator) else math.inf
     if isinstance(found, Evaluator) and seconds <= requested.max_seconds:
-        return EXACT, fallback, found, ""
-    estimator = MonteCarloEvaluator(fallback, kernel, X, Y)
+        return EXACT, found, ""
+    estimator = MonteCarloEvaluator(requested.fallback, kernel, X, Y)
     estimate = estimator.preparation + share * estimator.seconds(len(X), len(Y))
     if isinstance(found, Evaluator):
         if seconds <= requested.max_ratio * estimate:
-            return EXACT, fallback, found, ""
+            return EXACT, found, ""
         reason = f"exact values would take approximately {seconds:.2g} s on one core, the estimate {estimate:.2g} s"
     else:
         reason = str(found)
@@ -643,17 +732,16 @@ def decide(
         if fewer is not None:
             reason += f"; {DEFAULT.n_draws} draws would take approximately {estimate:.2g} s on one core, and standard "
             reason += f"errors with {fewer.n_draws} are below {MAX_STDERR:g} of the largest norm"
-            return fewer, fewer, MonteCarloEvaluator(fewer, kernel, X, Y), reason
-    return fallback, fallback, estimator, reason
+            estimator = MonteCarloEvaluator(fewer, kernel, X, Y)
+    return estimator.method, estimator, reason
 
 
 def fewer_draws(kernel: Kernel, X: Rows) -> MonteCarlo | None:
     """Return the default method with fewer draws, if a sample of the rankings has small standard errors with it."""
     some = X[np.linspace(0, len(X) - 1, min(len(X), PILOT_ROWS)).astype(np.intp)]
-    everything = slice(None), slice(None)
     for n_draws in FEWER_DRAWS:
-        method = resolve(replace(DEFAULT, n_draws=n_draws), kernel, some, some)
-        found = MonteCarloEvaluator(method, kernel, some, some).estimate_block(kernel, everything)
+        method = replace(DEFAULT, n_draws=n_draws)
+        found = MonteCarloEvaluator(method, kernel, some, some).estimate_block(kernel, (slice(None), slice(None)))
         between = found.stderr[~np.eye(len(some), dtype=bool)]
         norm = np.abs(np.diagonal(found.value)).max(initial=0.0)
         if not found.unreliable.any() and np.sqrt(np.mean(between**2)) <= MAX_STDERR * norm:
@@ -661,43 +749,21 @@ def fewer_draws(kernel: Kernel, X: Rows) -> MonteCarlo | None:
     return None
 
 
-def resolve(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
-    """Return a method with every "auto" replaced; the choice depends on the kernel and the number of items only."""
-    coupling, degree = method.coupling, method.control_variates
-    uniform = isinstance(method.completions, Uniform)
-    orders = isinstance(X, PartialOrders) or isinstance(Y, PartialOrders)
-    if orders and coupling not in ("auto", "iid"):
-        raise ArgumentValueError("coupling", coupling, "'iid' or 'auto' for partial orders")
-    if orders and degree == 2:
-        raise ArgumentValueError("control_variates", degree, "1, 0 or 'auto' for partial orders")
-    if coupling == "auto":
-        coupling = kernel.facts(X.n_items).coupling if uniform and not orders else "iid"
-        if coupling_named(coupling, kernel).block_size(X.n_items, method.n_draws) * MIN_BLOCKS > method.n_draws:
-            coupling = "iid"
-    if degree == "auto":
-        degree = highest_degree(kernel, X.n_items) if uniform else 0
-        degree = min(degree, order_degree(X.n_items)) if orders else degree
-    return replace(method, coupling=coupling, control_variates=degree)
-
-
-def order_degree(n_items: int) -> int:
-    """Return the degree of the control variates whose means are affordable for every partial order of n items."""
-    return 1 if 2**n_items <= FEW_DOWN_SETS else 0  # at most 2^n down-sets
-
-
 # ---------------------------------------------------------------------- exact values
 
 
-def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool = False) -> Evaluator | NoExactValue:
-    """Return the evaluator of the closed form, or of an enumeration with at most ``limit`` evaluations of the kernel.
+def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, method: Exact, certain: bool = False) -> Evaluator | NoExactValue:
+    """Return the evaluator of the closed form, or of an enumeration within the limit of the method.
 
     With ``certain`` a formula whose accuracy is known only after its evaluation does not count.
     """
-    closed = closed_form(kernel, X, Y, certain)
+    closed = closed_form(kernel, X, Y, certain) if method.closed_form else None
     if isinstance(closed, Evaluator):
         return closed
-    listed = enumerated(kernel, X, Y, limit, FEW_DOWN_SETS if certain else None)
-    return listed if isinstance(listed, Evaluator) else NoExactValue(kernel, f"{closed.what}, and {listed.what}")
+    listed = enumerated(kernel, X, Y, method.limit, FEW_DOWN_SETS if certain else None)
+    if closed is None or isinstance(listed, Evaluator):
+        return listed
+    return NoExactValue(kernel, f"{closed.what}, and {listed.what}")
 
 
 def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | NoExactValue:
@@ -737,7 +803,8 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
     full = isinstance(X, Rankings) and isinstance(Y, Rankings) and X.is_full() and Y.is_full()
     if found is None and full and not mixes_items:
         check_max_items(kernel, X.n_items)
-        return FullEvaluator(kernel, X.ranks, Y.ranks)
+        sides = Completions.of_full(X.ranks), Completions.of_full(Y.ranks)
+        return EnumerationEvaluator(kernel, *sides, "full rankings")
     try:
         found = found or linear_evaluator(kernel, X, Y, FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
@@ -755,7 +822,9 @@ def enumerated(
     """Return the evaluator of the mean over all completions, or a reason if these are too many."""
     check_max_items(kernel, X.n_items)
     sides = (X,) if Y is X else (X, Y)
-    counts = [count_rows(side, limit, max_down_sets) for side in sides]
+    counts = [
+        sum(side.n_completions()) if isinstance(side, Rankings) else side.count(limit, max_down_sets) for side in sides
+    ]
     n_evaluations = None if counts[0] is None or counts[-1] is None else counts[0] * counts[-1]
     if n_evaluations is None or n_evaluations > limit:
         number = "too many"
@@ -765,7 +834,13 @@ def enumerated(
         return NoExactValue(
             kernel, f"enumeration would take {number} evaluations of the kernel (the limit is {limit:,})"
         )
-    sets = [Completions.of_sets(enumerate_rows(side, limit), X.n_items) for side in sides]
+    rows = (
+        side.enumerate(limit)
+        if isinstance(side, PartialOrders)
+        else [enumerate_completions(ranks, limit) for ranks in side.ranks]
+        for side in sides
+    )
+    sets = [Completions.of_sets(each, X.n_items) for each in rows]
     what = "linear extensions" if any(isinstance(side, PartialOrders) for side in sides) else "completions"
     return EnumerationEvaluator(kernel, sets[0], sets[-1], f"enumeration of all {what}")
 
@@ -775,37 +850,31 @@ def enumerated(
 
 @np.errstate(under="ignore")
 def build(kernel: Kernel, X: Rows, Y: Rows, method: Method, fallback: MonteCarlo | None) -> Evaluator:
-    """Return the evaluator of a resolved method."""
-    advice = Argument("method", DEFAULT), f", or rk.{type(method).__name__} with a higher limit"
-    match method:
-        case MonteCarlo():
-            return MonteCarloEvaluator(method, kernel, X, Y)
-        case Enumeration():
-            listed = enumerated(kernel, X, Y, method.limit)
-            if isinstance(listed, NoExactValue):
-                raise ExactnessError(f"{kernel}: {listed.what}; use ", *advice)
-            return listed
+    """Return the evaluator of a method."""
+    if isinstance(method, MonteCarlo):
+        return MonteCarloEvaluator(method, kernel, X, Y)
     if fallback is not None and X is not Y:
-        return row_evaluator(kernel, X, Y, method.limit, fallback)
-    found = exact_evaluator(kernel, X, Y, method.limit, certain=fallback is not None)
+        return row_evaluator(kernel, X, Y, method, fallback)
+    found = exact_evaluator(kernel, X, Y, method, certain=fallback is not None)
     if isinstance(found, NoExactValue):
-        raise ExactnessError(f"{found}; use ", *advice)
+        raise ExactnessError(f"{found}; use ", Argument("method", DEFAULT), ", or rk.Exact with a higher limit")
     return found
 
 
-def row_evaluator(kernel: Kernel, Z: Rows, X: Rows, limit: int, fallback: MonteCarlo) -> Evaluator:
+def row_evaluator(kernel: Kernel, Z: Rows, X: Rows, method: Exact, fallback: MonteCarlo) -> Evaluator:
     """Return exact values for new rows that have them with all columns, and estimates for the other rows."""
     closed = closed_form(kernel, Z, X, certain=True)
     if isinstance(closed, Evaluator):
         return closed
-    groups = list(exact_groups(kernel, Z, X, limit, certain=True))
+    groups = list(exact_groups(kernel, Z, X, method.limit, certain=True))
     estimated = np.sort(np.concatenate([np.empty(0, np.intp), *(rows for rows, found in groups if found is None)]))
     exact = [(rows, found) for rows, found in groups if found is not None]
     if len(estimated):
+        estimator = MonteCarloEvaluator(fallback, kernel, Z[estimated], X)
         problem = f"{len(estimated)} of {len(Z)} new rankings have no exact value with the old ones"
-        advice = (f" and are estimated: {fallback}; for one method throughout, use ", Argument("method", fallback))
-        warn((problem, *advice), SamplingWarning)
-        exact.append((estimated, MonteCarloEvaluator(fallback, kernel, Z[estimated], X)))
+        advice = f" and are estimated: {estimator.method}; for one method throughout, use "
+        warn((problem, advice, Argument("method", estimator.method)), SamplingWarning)
+        exact.append((estimated, estimator))
     return RowsEvaluator((len(Z), len(X)), exact)
 
 
@@ -836,7 +905,7 @@ def exact_groups(
 
 
 def own_evaluators(
-    kernel: Kernel, X: Rows, method: Exact | Enumeration, fallback: MonteCarlo | None
+    kernel: Kernel, X: Rows, method: Exact, fallback: MonteCarlo | None
 ) -> Iterator[tuple[Indices, Evaluator]]:
     """Yield groups of rankings, and evaluators whose diagonals are the kernel of each ranking with itself.
 

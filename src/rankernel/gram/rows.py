@@ -174,7 +174,7 @@ class PartialOrders:
             except ExactnessError:
                 if not n_draws:
                     raise
-                drawn = draw_rows(self[row : row + 1], n_draws, Uniform())[0][0].astype(np.int32)
+                drawn = self[row : row + 1].draw(n_draws, Uniform())[0][0].astype(np.int32)
                 out[row] = statistic_means(Rankings._trusted(drawn, names), sees).mean(axis=0)
         return out
 
@@ -187,6 +187,55 @@ class PartialOrders:
             except ExactnessError:
                 n += int(self.counts[row])
         return n
+
+    # ------------------------------------------------------------------ completions
+
+    def count(self, limit: int, max_down_sets: int | None = None) -> int | None:
+        """Return the number of completions of all rows; counting stops above the limit. None if it is unknown."""
+        total = 0
+        for row, is_ranking in enumerate(self.is_ranking.tolist()):
+            if total > limit:
+                break
+            try:
+                total += (
+                    n_completions(self.ranks[row])
+                    if is_ranking
+                    else count_extensions(self.relation(row), max_down_sets)
+                )
+            except ExactnessError:
+                return None
+        return total
+
+    def enumerate(self, limit: int) -> list[FullRanks]:
+        """Return all completions of each row; ``limit`` is the largest number for one row."""
+        return [
+            enumerate_completions(self.ranks[row], limit)
+            if is_ranking
+            else enumerate_extensions(self.relation(row), limit)
+            for row, is_ranking in enumerate(self.is_ranking.tolist())
+        ]
+
+    def draw(self, n_draws: int, model: CompletionModel, seed: int = 0, coupling: Coupling | None = None) -> Weighted:
+        """Return draws of each row, and their log-weights if there are any.
+
+        Draws depend on the seed and the row. Those of a row that is a ranking are the draws of
+        :func:`rankernel.completions.draw`; those of other partial orders are independent.
+        """
+        ranks, log_weights = np.empty((len(self), n_draws, self.n_items), np.int16), np.zeros((len(self), n_draws))
+        weighted = False
+        for rows in (np.flatnonzero(self.is_ranking), np.array(self.others, dtype=np.intp)):
+            some = self[rows]
+            if not len(rows):
+                continue
+            if self.is_ranking[rows[0]]:
+                found = model.draw(some.ranks, n_draws, row_streams(some.ranks, seed), coupling or Iid())
+            else:
+                relations, streams = map(some.relation, range(len(some))), relation_streams(some.packed, seed)
+                found = draw_each(model.draw_relation, relations, n_draws, self.n_items, streams)
+            ranks[rows] = found[0]
+            if found[1] is not None:
+                log_weights[rows], weighted = found[1], True
+        return ranks, log_weights if weighted else None
 
     def draw_seconds(self, n_draws: int) -> float:
         """Return the approximate time of the draws of one row, from the prime parts of some of the rows."""
@@ -253,54 +302,3 @@ def rows_by_shape(X: Rows) -> list[Indices]:
     shapes = np.sort(X.ranks, axis=1)
     _, inverse = unique_rows(np.ascontiguousarray(shapes))
     return np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1]) if len(X) else []
-
-
-# ---------------------------------------------------------------------- completions
-
-
-def count_rows(X: Rows, limit: int, max_down_sets: int | None = None) -> int | None:
-    """Return the total number of completions of all rows; counting stops above the limit. None if it is unknown."""
-    if isinstance(X, Rankings):
-        return sum(X.n_completions())
-    total = 0
-    for row, is_ranking in enumerate(X.is_ranking.tolist()):
-        if total > limit:
-            break
-        try:
-            total += n_completions(X.ranks[row]) if is_ranking else count_extensions(X.relation(row), max_down_sets)
-        except ExactnessError:
-            return None
-    return total
-
-
-def enumerate_rows(X: Rows, limit: int) -> list[FullRanks]:
-    """Return all completions of each row; ``limit`` is the largest number for one row."""
-    is_ranking = X.is_ranking.tolist() if isinstance(X, PartialOrders) else [True] * len(X)
-    return [
-        enumerate_completions(X.ranks[row], limit) if each else enumerate_extensions(X.relation(row), limit)  # type: ignore[union-attr]
-        for row, each in enumerate(is_ranking)
-    ]
-
-
-def draw_rows(
-    X: Rows, n_draws: int, model: CompletionModel, seed: int = 0, coupling: Coupling | None = None
-) -> Weighted:
-    """Return draws of each row, and their log-weights if there are any; those of partial orders are independent.
-
-    Draws depend on the seed and the row. Those of a row that is a ranking are the draws of
-    :func:`rankernel.completions.draw`.
-    """
-    if isinstance(X, Rankings):
-        return model.draw(X.ranks, n_draws, row_streams(X.ranks, seed), coupling or Iid())
-    ranks, log_weights = np.empty((len(X), n_draws, X.n_items), dtype=np.int16), np.zeros((len(X), n_draws))
-    weighted = False
-    for rows in (np.flatnonzero(X.is_ranking), X.others):
-        some = X[rows]
-        if len(rows) and X.is_ranking[rows[0]]:
-            ranks[rows], logs = model.draw(some.ranks, n_draws, row_streams(some.ranks, seed), Iid())
-        else:
-            relations, streams = map(some.relation, range(len(some))), relation_streams(some.packed, seed)
-            ranks[rows], logs = draw_each(model.draw_relation, relations, n_draws, X.n_items, streams)
-        if logs is not None and len(rows):
-            log_weights[rows], weighted = logs, True
-    return ranks, log_weights if weighted else None

@@ -28,8 +28,7 @@ from rankernel.errors import ExactnessError
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate
-    from rankernel.gram.methods import MethodLike
-    from rankernel.gram.plan import Plan
+    from rankernel.gram.plan import MethodLike, Plan
 
 MEDIAN = "median"
 POSITIVE = (0.0, math.inf)

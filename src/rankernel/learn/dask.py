@@ -21,8 +21,7 @@ from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
 from rankernel.gram.estimate import sum_by_index
 from rankernel.gram.evaluator import block_slices, slices
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
+from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import Kernel
 from rankernel.stats.mmd import pooled_plan, unbiased_mmd2
 

@@ -14,7 +14,7 @@ from rankernel._utils import FloatArray, RankArray, checks
 from rankernel.completions.draws import draw
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.learn.plan_cache import Block, GramBlocks
 

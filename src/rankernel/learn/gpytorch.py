@@ -17,7 +17,7 @@ from rankernel._utils import Indices
 from rankernel._utils.checks import check_instance
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.learn.plan_cache import Block, GramBlocks
 

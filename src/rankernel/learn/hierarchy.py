@@ -14,7 +14,7 @@ from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel.data import as_data
 from rankernel.errors import IndefiniteKernelWarning, RankingError, warn
 from rankernel.gram.evaluator import slices
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 

@@ -16,8 +16,7 @@ from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import Seed, as_seed, check_integer
 from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel.data import Data
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
+from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelTransformer

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_integer, short_repr
 from rankernel._utils.resources import check_task
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.components import Components, components_of_features, components_of_gram

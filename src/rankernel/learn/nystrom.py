@@ -12,7 +12,7 @@ from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_number, stream_key
 from rankernel._utils.resources import check_bytes
 from rankernel.gram.evaluator import slices
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelTransformer

@@ -13,8 +13,7 @@ from typing import Any
 from rankernel._utils import FloatArray
 from rankernel.data import Data, as_data
 from rankernel.gram.estimate import gradient_of
-from rankernel.gram.methods import MethodLike, as_method
-from rankernel.gram.plan import Plan
+from rankernel.gram.plan import MethodLike, Plan, as_method
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import MEDIAN, Kernel
 

@@ -23,7 +23,7 @@ from rankernel.data import Data, as_data
 from rankernel.distances import STATISTICS, Statistic, uniform_mean
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import mean_statistics
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel

@@ -14,8 +14,8 @@ from rankernel._utils import FloatArray
 from rankernel._utils.resources import check_memory
 from rankernel.data import as_data
 from rankernel.gram.estimate import gradient_of
-from rankernel.gram.methods import MethodLike, MonteCarlo, as_method
-from rankernel.gram.plan import Plan
+from rankernel.gram.montecarlo.evaluator import MonteCarlo
+from rankernel.gram.plan import MethodLike, Plan, as_method
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.plan_cache import PlanCache, require_numeric

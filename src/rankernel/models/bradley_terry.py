@@ -26,8 +26,8 @@ from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_nonempty_data, pairwise_ties, pairwise_wins
 from rankernel.errors import Argument, ArgumentValueError, RankingError, ReadingWarning, warn
 from rankernel.models.consensus import ranks_by_score
-from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.rankings import FREE, Rankings, order_text
+from rankernel.preferences import Preferences
+from rankernel.rankings import FREE, Rankings, order_text, relations_of_ranks
 
 TieModel = Literal["half", "davidson", "rao-kupper", "ignore"]
 Counts = tuple[FloatArray, FloatArray, FloatArray]  # wins, losses, ties

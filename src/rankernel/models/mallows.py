@@ -41,8 +41,8 @@ from rankernel.datasets.simulate import mallows
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.models.kemeny_search import kemeny_order
 from rankernel.models.plackett_luce import ModelFit
-from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.rankings import FREE, Rankings, as_full_ranking
+from rankernel.preferences import Preferences
+from rankernel.rankings import FREE, Rankings, as_full_ranking, relations_of_ranks
 
 # For theta = 30 a draw differs from the center with probability 1e-13 per item.
 MAX_THETA = 30.0

@@ -18,8 +18,8 @@ from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.datasets.simulate import mallows
 from rankernel.errors import ArgumentValueError, RankingError
 from rankernel.models.mallows import MAX_THETA, MallowsRows
-from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.rankings import Rankings
+from rankernel.preferences import Preferences
+from rankernel.rankings import Rankings, relations_of_ranks
 
 N_STARTS = 5  # local searches of a center, where it is not found exactly
 

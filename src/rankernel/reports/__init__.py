@@ -26,7 +26,7 @@ from rankernel.data import as_data
 from rankernel.errors import RankingError, require
 
 if TYPE_CHECKING:
-    from rankernel.gram.methods import MethodLike
+    from rankernel.gram.plan import MethodLike
     from rankernel.kernels.base import Kernel
 
 __all__ = ["Picture", "Report", "report"]

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from rankernel._utils import FloatArray, Indices
 from rankernel.data import Data, with_counts
 from rankernel.errors import Argument, RankingError
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
+from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import Kernel
 from rankernel.models.mallows import MallowsModel
 from rankernel.models.null_models import fit_mallows, fit_plackett_luce, sample_like

@@ -12,7 +12,7 @@ import numpy as np
 
 from rankernel._utils import FloatArray, Indices, Mask
 from rankernel.errors import RankingError
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.preferences import Preferences

@@ -21,7 +21,7 @@ from rankernel._utils.checks import check_number
 from rankernel._utils.resources import check_task
 from rankernel.data import as_data
 from rankernel.errors import RankingError
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.kendall import Kendall

@@ -21,7 +21,7 @@ from rankernel._utils.resources import announce_cost, check_task, run_interrupti
 from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,

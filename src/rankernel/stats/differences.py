@@ -30,7 +30,8 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import as_rows
-from rankernel.preferences import Preferences, relations_of_ranks
+from rankernel.preferences import Preferences
+from rankernel.rankings import relations_of_ranks
 from rankernel.stats._permutations import CHUNK_ENTRIES, named_generator
 from rankernel.stats.base import Interval
 from rankernel.stats.groups import GroupedVoters

@@ -36,7 +36,7 @@ from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs
 from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import is_missing

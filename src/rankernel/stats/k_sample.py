@@ -23,7 +23,7 @@ from rankernel._utils.checks import (
 from rankernel.comparisons import Comparisons
 from rankernel.data import as_data, group_codes
 from rankernel.errors import RankingError, require
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import is_missing
 from rankernel.stats._permutations import ZERO_MOMENTS, is_exchangeable, sample_null_distribution

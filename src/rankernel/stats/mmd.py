@@ -33,8 +33,8 @@ from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import Argument, RankingError
 from rankernel.gram.bandwidth import median_rate
-from rankernel.gram.methods import MethodLike, unbiased_method
-from rankernel.gram.plan import Plan
+from rankernel.gram.montecarlo.evaluator import unbiased_method
+from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows

@@ -14,8 +14,8 @@ from rankernel._utils.resources import announce_cost, check_task, n_threads
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, require, warn
 from rankernel.gram.evaluator import slices
-from rankernel.gram.methods import MethodLike, MonteCarlo, unbiased_method
-from rankernel.gram.plan import Plan
+from rankernel.gram.montecarlo.evaluator import MonteCarlo, unbiased_method
+from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import Kernel
 from rankernel.models.mallows import MallowsModel
 from rankernel.models.null_models import Model, coarsen, fit_plackett_luce, shape_codes

@@ -17,7 +17,7 @@ from rankernel._utils.checks import Seed, as_seed, check_flag, check_integer
 from rankernel.data import as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,

@@ -29,8 +29,7 @@ from rankernel.data import only_rankings
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import median_of_pairs
 from rankernel.gram.evaluator import slices
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
+from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.rankings import Rankings, is_missing, unique_rows
 from rankernel.stats.base import check_kernel, warn_if_not_characteristic

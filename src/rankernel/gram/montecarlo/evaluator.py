@@ -6,25 +6,31 @@ the matrix of inner products of empirical mean embeddings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from threading import Event, RLock
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankernel import _loops
-from rankernel._utils import FloatArray, Indices, IntArray, RankArray
-from rankernel._utils.checks import stream_key
+from rankernel._utils import FloatArray, Indices
+from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, stream_key
 from rankernel._utils.resources import ALWAYS_FITS, check_bytes, run_in_threads
-from rankernel.completions.draws import Draws, coupling_named, self_normalized_weights
+from rankernel.completions.draws import (
+    COUPLINGS,
+    CompletionModel,
+    Draws,
+    Uniform,
+    coupling_named,
+    row_streams,
+    self_normalized_weights,
+)
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.distances import Distance
-from rankernel.errors import Argument, ArgumentValueError
-from rankernel.gram.evaluator import STEP, Block, BlockEstimate, ConstantEvaluator, Evaluator, seconds_of_kernel, slices
-from rankernel.gram.exact.features import MAX_DEGREE, LinearEvaluator, centred_products, linear_evaluator
+from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError
+from rankernel.gram.evaluator import STEP, Block, BlockEstimate, Evaluator, seconds_of_kernel, slices
 from rankernel.gram.jackknife import (
     FEW_BLOCKS,
     Norms,
@@ -35,24 +41,122 @@ from rankernel.gram.jackknife import (
     student_factor,
     variance,
 )
-from rankernel.gram.methods import MonteCarlo
-from rankernel.gram.rows import PartialOrders, Rows, concatenated, draw_rows
-from rankernel.kernels.algebra import terms
-from rankernel.kernels.base import Facts, Kernel, check_max_items, distance_derivatives
+from rankernel.gram.montecarlo.draw_sums import (
+    DRAW_PAIRS,
+    ControlVariates,
+    DrawSet,
+    Integrand,
+    block_bounds,
+    highest_degree,
+    weighted_sum,
+)
+from rankernel.gram.rows import PartialOrders, Rows, concatenated
+from rankernel.kernels.base import Kernel, check_max_items, distance_derivatives
 
 DRAWN_CELLS = 2**21  # items of draws that are made at once: about 0.05 s
+MIN_BLOCKS = 8  # independent blocks of draws for a standard error; set by benchmarks/coverage.py
 MIN_SIDE, MAX_SIDE = 8, 96  # rows and columns of a block of the matrix
 BLOCK_SECONDS = 0.05  # the time that a block should take, so that all threads are busy and interrupts are handled
 QUICK_SECONDS = 0.2  # work that is short enough to run without checking for interrupts
 BYTES_WHILE_DRAWING, BYTES_DRAWN = 8, 3  # for each item of a draw
 BYTES_WHILE_DRAWING_ORDERS = 26  # for each item of a draw of a partial order
 MAX_TABLE = 2**18  # values of a distance at which functions are tabulated
-DRAW_PAIRS = 2**18  # pairs of draws whose distances or kernel values are held at once
-MAX_BLOCKS = 64  # blocks of draws in the jackknife; more coupled sets are grouped
-PACKED_BYTES = 2**28  # draws that are packed at once for all blocks
-MAX_ITEMS_BYTE = 256  # items whose positions fit into one byte
 CACHED_ITEMS = 250  # beyond, draws are read from main memory (benchmarks/cost.py)
-MAX_ITEMS_SQUARED = 24  # beyond, the products of all pairs of items cost far more than the draws (benchmarks/cost.py)
+
+
+@dataclass(frozen=True, repr=False)
+class MonteCarlo:
+    """Monte Carlo estimation from draws of the completions of each ranking.
+
+    The paper's two estimators are ``MonteCarlo(m, coupling="iid", control_variates=0)`` and
+    ``MonteCarlo(m, coupling="antithetic", control_variates=0)``. Draws depend on the ranking and the seed only, so that
+    equal rankings share them and the Gram matrix remains positive semi-definite. Entries between different rankings are
+    unbiased. The entry of a ranking with itself, or with an equal one, is the squared norm of a sampled embedding; its
+    bias is the variance of the embedding ((1 - K)/m for independent draws, appendix B of the paper).
+
+    Parameters
+    ----------
+    n_draws : int
+        Number of draws per ranking; an antithetic pair counts two. The cost grows with its square.
+    coupling : str
+        Joint distribution of the draws of one ranking; those of a partial order are independent. "auto" is the coupling
+        with the smallest variance for the kernel if it gives at least 8 independent blocks of draws, else "iid".
+
+        {couplings}
+    control_variates : {"auto", 0, 1, 2}
+        Degree up to which coordinates of the embedding are replaced by their exact values, where the kernel has such
+        coordinates; "auto" is the highest affordable degree. It is at most 1 for partial orders.
+    completions : CompletionModel
+        The distribution p(.|R) of the completions of a ranking.
+    rng : int, Generator or None
+        Seed of the draws; a generator is drawn from once, None is random.
+    diagonal : {"embedding", "unbiased"}
+        The entry of a ranking with itself: the squared norm of the sampled embedding, which keeps the matrix positive
+        semi-definite, or the mean over pairs of independent draws, which is unbiased.
+    replicates : int
+        Number of independent estimates that are averaged. The cost grows linearly.
+
+    Examples
+    --------
+    The mean over two antithetic draws of two tied items is exact, because the draws are the two orders.
+
+    >>> from rankernel import Mallows, MonteCarlo, Rankings
+    >>> method = MonteCarlo(n_draws=2, coupling="antithetic", control_variates=0)
+    >>> Mallows(nu=1.0).gram(Rankings([[0, 0], [0, 1]]), method=method).round(4)
+    array([[0.6839, 0.6839],
+           [0.6839, 1.    ]])
+    """
+
+    n_draws: int = 64
+    coupling: str = "auto"
+    control_variates: int | Literal["auto"] = "auto"
+    completions: CompletionModel = field(default_factory=Uniform)
+    rng: Seed = 0
+    diagonal: Literal["embedding", "unbiased"] = "embedding"
+    replicates: int = 1
+
+    def __post_init__(self) -> None:
+        check_integer("n_draws", self.n_draws)
+        check_integer("replicates", self.replicates)
+        check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
+        check_choice("diagonal", self.diagonal, ("embedding", "unbiased"))
+        degree = self.control_variates
+        if not isinstance(degree, int | str) or degree not in ("auto", 0, 1, 2) or isinstance(degree, bool):
+            raise ArgumentValueError("control_variates", degree, "0, 1, 2 or 'auto'")
+        if not isinstance(self.completions, CompletionModel):
+            raise ArgumentTypeError("completions", self.completions, "a completion model such as Uniform()")
+        if degree not in ("auto", 0) and not isinstance(self.completions, Uniform):
+            raise ArgumentValueError("control_variates", degree, "0 or 'auto', unless completions are uniform")
+        object.__setattr__(self, "rng", as_seed(self.rng))
+
+    def __repr__(self) -> str:
+        changed = {one.name: getattr(self, one.name) for one in fields(self)}
+        changed = {name: value for name, value in changed.items() if value != getattr(DEFAULT, name, None)}
+        return f"MonteCarlo({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def __str__(self) -> str:
+        text = f"Monte Carlo, {self.n_draws} draw{'s' * (self.n_draws > 1)} per ranking"
+        if self.replicates > 1:
+            text += f" in each of {self.replicates} replicates"
+        text += f", {self.coupling} coupling" if self.coupling != "iid" else ", independent draws"
+        if self.control_variates:
+            text += f", control variates of degree {self.control_variates}"
+        if not isinstance(self.completions, Uniform):
+            text += f", completions from {self.completions}"
+        return f"{text}, seed {self.rng}"
+
+
+if MonteCarlo.__doc__:  # absent with python -OO
+    summaries = (f'- ``"{name}"``: {(kind.__doc__ or "").splitlines()[0]}' for name, kind in COUPLINGS.items())
+    MonteCarlo.__doc__ = MonteCarlo.__doc__.replace("{couplings}", ("\n" + 8 * " ").join(summaries))
+
+
+DEFAULT = MonteCarlo()
+
+
+def unbiased_method(method: Any) -> Any:
+    """Return a method whose estimates on the diagonal are unbiased."""
+    return replace(method, diagonal="unbiased") if isinstance(method, MonteCarlo) else method
 
 
 def tabulated_distance(kernel: Kernel, n_items: int) -> Distance | None:
@@ -81,21 +185,39 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
     return method.replicates * (drawn + n_pairs * (STEP["entry"] + m * m * step))
 
 
+def resolved(method: MonteCarlo, kernel: Kernel, n_items: int, orders: bool) -> MonteCarlo:
+    """Return a method with every "auto" replaced; the choice depends on the kernel and the number of items only.
+
+    Control variates of partial orders (``orders``) are of degree 1, if their means are affordable for all of them.
+    """
+    coupling, degree, uniform = method.coupling, method.control_variates, isinstance(method.completions, Uniform)
+    if coupling == "auto":
+        coupling = kernel.facts(n_items).coupling if uniform else "iid"
+        if coupling_named(coupling, kernel).block_size(n_items, method.n_draws) * MIN_BLOCKS > method.n_draws:
+            coupling = "iid"
+    if degree == "auto":
+        degree = highest_degree(kernel, n_items) if uniform else 0
+    if orders:
+        degree = min(int(degree), 1 if 2**n_items <= FEW_DOWN_SETS else 0)  # there are at most 2^n down-sets
+    return replace(method, coupling=coupling, control_variates=degree)
+
+
 class MonteCarloEvaluator(Evaluator):
-    """The Monte Carlo estimator of two sets of rankings, for a resolved method."""
+    """The Monte Carlo estimator of two sets of rankings; its method has every "auto" replaced."""
 
     def __init__(self, method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> None:
         check_max_items(kernel, X.n_items)
-        self.method, self.kernel = method, kernel
         self.n_items, self.shape = X.n_items, (len(X), len(Y))
+        orders = isinstance(X, PartialOrders) or isinstance(Y, PartialOrders)
+        self.kernel, self.method = kernel, resolved(method, kernel, self.n_items, orders)
         self.rankings, self.row_of, self.column_of = pooled(X, Y)
-        self.controls = ControlVariates.of(kernel, self.n_items, int(method.control_variates))
+        self.controls = ControlVariates.of(kernel, self.n_items, int(self.method.control_variates))
         distance = tabulated_distance(kernel, self.n_items)
         self.distance = distance if all(power.distance == distance for power in self.controls.powers) else None
         self.possible_distances = np.arange(int(self.distance.maximum(self.n_items)) + 1 if self.distance else 0)
         self.block_side = max(int(DRAW_PAIRS**0.5) // method.n_draws, 1)
         if self.distance:
-            seconds = estimate_seconds(method, kernel, self.n_items, MAX_SIDE, MAX_SIDE) / MAX_SIDE**2
+            seconds = estimate_seconds(self.method, kernel, self.n_items, MAX_SIDE, MAX_SIDE) / MAX_SIDE**2
             self.block_side = min(max(int((BLOCK_SECONDS / seconds) ** 0.5), MIN_SIDE), MAX_SIDE)
         self._lock = RLock()
         self._sets: list[DrawSet] = []
@@ -159,7 +281,12 @@ class MonteCarloEvaluator(Evaluator):
         log_weights, weighted = np.zeros(ranks.shape[:2]), Event()
 
         def draw(part: slice) -> None:
-            ranks[part], logs = draw_rows(X[part], method.n_draws, method.completions, seed, rule)
+            rows = X[part]
+            if isinstance(rows, PartialOrders):
+                ranks[part], logs = rows.draw(method.n_draws, method.completions, seed, rule)
+            else:
+                streams = row_streams(rows.ranks, seed)
+                ranks[part], logs = method.completions.draw(rows.ranks, method.n_draws, streams, rule)
             if logs is not None:
                 log_weights[part] = logs
                 weighted.set()
@@ -189,21 +316,16 @@ class MonteCarloEvaluator(Evaluator):
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives of the estimates, from the same draws."""
         names = list(kernel.params)
-        found = self.block_means(self.gradient_integrands(kernel), block) if names else ()
+        found = self.block_means([self.integrand(kernel, name) for name in names], block) if names else ()
         return dict(zip(names, found, strict=True))
 
-    def paired(self, kernel: Kernel, rows: Indices, columns: Indices, unbiased: bool = False) -> FloatArray:
-        """Return the estimates of single entries."""
-        integrand, left, right = self.integrand(kernel), self.row_of[rows], self.column_of[columns]
+    def paired(
+        self, kernel: Kernel, rows: Indices, columns: Indices, unbiased: bool = False, parameter: str = ""
+    ) -> FloatArray:
+        """Return the estimates of single entries, or of their derivatives."""
+        integrand, left, right = self.integrand(kernel, parameter), self.row_of[rows], self.column_of[columns]
         means = self.pair_means([integrand], left, right, unbiased)[0]
         return np.asarray(means + self.known_pairs(integrand, left, right))
-
-    def paired_gradients(self, kernel: Kernel, rows: Indices, columns: Indices) -> dict[str, FloatArray]:
-        """Return the derivatives of the estimates of single entries."""
-        left, right, found = self.row_of[rows], self.column_of[columns], {}
-        for name, each in zip(kernel.params, self.gradient_integrands(kernel), strict=True):
-            found[name] = self.pair_means([each], left, right)[0] + self.known_pairs(each, left, right)
-        return found
 
     def block_means(self, integrands: list[Integrand], block: Block) -> FloatArray:
         """Return the means of functions for a block; of a symmetric block one half is computed."""
@@ -235,10 +357,7 @@ class MonteCarloEvaluator(Evaluator):
         self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None, parameter: str = ""
     ) -> BlockEstimate:
         """Return the estimates of a block, or their derivatives from the same draws, with jackknife standard errors."""
-        if parameter:
-            integrand = self.gradient_integrands(kernel)[list(kernel.params).index(parameter)]
-        else:
-            integrand = self.integrand(kernel)
+        integrand = self.integrand(kernel, parameter)
         rows, columns, pairs = self.block_pairs(block)
         known = self.known_block([integrand], (rows, columns))[0] if self.controls else np.zeros((len(rows), 1))
         known = np.broadcast_to(known, (len(rows), len(columns)))
@@ -326,21 +445,16 @@ class MonteCarloEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ steps
 
-    def integrand(self, kernel: Kernel) -> Integrand:
-        """Return a kernel as a function to average."""
+    def integrand(self, kernel: Kernel, parameter: str = "") -> Integrand:
+        """Return a kernel, or its derivative in a parameter, as a function to average."""
+        if parameter:
+            d = self.possible_distances
+            table = None if self.distance is None else distance_derivatives(kernel, self.n_items, d)[parameter]
+            coefficients = self.controls.gradient_coefficients(kernel)[parameter]
+            return Integrand(lambda X, Y: kernel.gradient(X, Y)[parameter], table, coefficients)
         function = kernel.facts(self.n_items).function
         table = None if self.distance is None or function is None else function.value(self.possible_distances)
         return Integrand(kernel.matrix, table, self.controls.coefficients(kernel))
-
-    def gradient_integrands(self, kernel: Kernel) -> list[Integrand]:
-        """Return the derivatives of a kernel as functions to average, in the order of its parameters."""
-        tables = {} if self.distance is None else distance_derivatives(kernel, self.n_items, self.possible_distances)
-        coefficients = self.controls.gradient_coefficients(kernel)
-
-        def derivative(name: str) -> Callable[[Any, Any], FloatArray]:
-            return lambda X, Y: kernel.gradient(X, Y)[name]
-
-        return [Integrand(derivative(name), tables.get(name), coefficients[name]) for name in kernel.params]
 
     def block_pairs(self, block: Block) -> tuple[Indices, Indices, tuple[Indices, Indices]]:
         """Return the rankings of a block, and the indices of the pairs to compute: one half of a symmetric block."""
@@ -382,340 +496,3 @@ def pooled(X: Rows, Y: Rows) -> tuple[Rows, Indices, Indices]:
     both = concatenated(X, Y)
     first, inverse = both.unique_indices()
     return both[first], inverse[: len(X)], inverse[len(X) :]
-
-
-# ---------------------------------------------------------------------- control variates
-
-
-@dataclass(frozen=True)
-class Power(Kernel):
-    """One control variate: a power of z, where the distance is ``d = 2 (L - z)``, plus a constant if the degree is 1.
-
-    With the constant it is the form of the distance, whose mean over completions takes the time of the listed items.
-    """
-
-    distance: Distance
-    degree: int
-    half_range: float  # L
-
-    def at_distance(self, d: NDArray[np.generic]) -> FloatArray:
-        """Return ``z^degree`` at given distances."""
-        return np.asarray((self.half_range - np.asarray(d, dtype=np.float64) / 2) ** self.degree)
-
-    def constant(self, n_items: int) -> float:
-        """Return the form of two rankings without any information, in which z is 0."""
-        form = self.distance.form
-        assert form is not None
-        is_zero = self.degree > 1 or form.statistic != "positions"
-        return 0.0 if is_zero else float(form.multiply(np.ones((1, n_items))).sum()) / n_items
-
-    def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the control variate, with the constant, between full rankings."""
-        return self.at_distance(self.distance.between(X, Y)) + self.constant(X.shape[1])
-
-    def facts(self, n_items: int) -> Facts:
-        """Return the form, if the degree is 1."""
-        return Facts(form=self.distance.form if self.degree == 1 else None)
-
-    def means(self, X: Rows) -> Evaluator:
-        """Return the evaluator of the mean over the completions of both rankings, with the constant."""
-        if not len(X):
-            return ConstantEvaluator((0, 0))
-        found = linear_evaluator(self, X, X) if self.degree == 1 else None
-        return found or LinearEvaluator(X, X, lambda rows: centred_products(self.distance, rows, self.degree))
-
-
-@dataclass(frozen=True)
-class ControlVariates:
-    """The control variates of a kernel, for each term of its sum."""
-
-    n_items: int
-    of_terms: tuple[tuple[Power, ...], ...]
-
-    @classmethod
-    def of(cls, kernel: Kernel, n_items: int, degree: int) -> ControlVariates:
-        """Return the control variates of a kernel up to a degree."""
-        return cls(n_items, tuple(powers_of(term.kernel, n_items, degree) for term in terms(kernel)))
-
-    @property
-    def powers(self) -> list[Power]:
-        """All control variates in one list."""
-        return [power for of_term in self.of_terms for power in of_term]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.of_terms))
-
-    def coefficients(self, kernel: Kernel) -> FloatArray:
-        """Return the coefficient of each control variate in a kernel."""
-        found: list[float] = []
-        for term, powers in zip(terms(kernel), self.of_terms, strict=True):
-            series = term.kernel.facts(self.n_items).series(self.n_items) if powers else None
-            found += [term.weight * series.coefficients[power.degree - 1] for power in powers if series]
-        return np.array(found)
-
-    def gradient_coefficients(self, kernel: Kernel) -> dict[str, FloatArray]:
-        """Return the derivatives of the coefficients in each parameter of a kernel."""
-        found = {name: np.zeros(len(self)) for name in kernel.params}
-        index = 0
-        for term, powers in zip(terms(kernel), self.of_terms, strict=True):
-            series = term.kernel.facts(self.n_items).series(self.n_items) if powers else None
-            for power in powers:
-                assert series is not None
-                for name, derivatives in series.derivatives.items():
-                    found[term.prefix + name][index] = term.weight * derivatives[power.degree - 1]
-                for name, scale in term.scales:
-                    found[name][index] = term.weight / scale * series.coefficients[power.degree - 1]
-                index += 1
-        return found
-
-    def at_distance(self, coefficients: FloatArray, d: NDArray[np.generic]) -> FloatArray:
-        """Return the weighted sum of the control variates at given distances."""
-        return weighted_sum(coefficients, [power.at_distance(d) for power in self.powers])
-
-    def between(self, coefficients: FloatArray, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the weighted sum of the control variates between full rankings."""
-        distances = {power.distance: power.distance.between(X, Y) for power in self.powers}
-        return weighted_sum(coefficients, [power.at_distance(distances[power.distance]) for power in self.powers])
-
-
-def weighted_sum(coefficients: FloatArray, parts: list[FloatArray]) -> FloatArray:
-    """Return the sum of arrays times their coefficients, added in a fixed order so that blocks have equal bits."""
-    total = coefficients[0] * parts[0]
-    for coefficient, part in zip(coefficients[1:], parts[1:], strict=True):
-        total = total + coefficient * part
-    return np.asarray(total)
-
-
-def powers_of(kernel: Kernel, n_items: int, degree: int) -> tuple[Power, ...]:
-    """Return the control variates of one term of a kernel."""
-    facts = kernel.facts(n_items)
-    series, distance = facts.series(n_items), facts.distance
-    if series is None or distance is None or distance.form is None or distance.mean is None:
-        return ()
-    highest = min(degree, len(series.coefficients), MAX_DEGREE[distance.form.statistic])
-    half_range = distance.mean(n_items) / 2
-    return tuple(Power(distance, power, half_range) for power in range(1, highest + 1))
-
-
-def highest_degree(kernel: Kernel, n_items: int) -> int:
-    """Return the highest degree of control variates that is affordable for a number of items."""
-    most = 2 if n_items <= MAX_ITEMS_SQUARED else 1
-    return max((power.degree for power in ControlVariates.of(kernel, n_items, most).powers), default=0)
-
-
-# ---------------------------------------------------------------------- draws
-
-
-@dataclass(frozen=True)
-class Integrand:
-    """A function of two full rankings that is averaged over pairs of draws.
-
-    ``table`` holds its values at all distances, if it is a function of one; ``coefficients`` are those of the control
-    variates that are subtracted from it.
-    """
-
-    matrix: Callable[[Any, Any], FloatArray]
-    table: FloatArray | None
-    coefficients: FloatArray
-
-
-def block_bounds(n_draws: int, size: int) -> tuple[IntArray, IntArray]:
-    """Return where the independent blocks of draws start and end, given the size of a coupled set."""
-    size = min(size, n_draws)
-    starts = np.arange(0, n_draws, size * -(-n_draws // (size * MAX_BLOCKS)))
-    return starts, np.append(starts[1:], n_draws)
-
-
-class DrawSet:
-    """Draws of all rankings.
-
-    Sums over pairs of draws are taken in an order that depends on the two rankings only.
-    """
-
-    def __init__(self, draws: Draws, controls: ControlVariates, distance: Distance | None, d: IntArray) -> None:
-        self.controls, self.distance, self.possible_distances = controls, distance, d
-        self.ranks, self.n_draws = draws.ranks, draws.n_draws
-        self.weights = np.empty((len(draws.ranks), 0)) if draws.weights is None else draws.weights
-        self.starts, self.ends = block_bounds(draws.n_draws, draws.block)
-
-    @property
-    def as_bits(self) -> bool:
-        """Whether draws are compared as bits of pairs of items."""
-        return self.distance is not None and self.distance.name == "kendall"
-
-    def pack(self, rankings: Any) -> NDArray[Any]:
-        """Return draws as the compiled loops take them: bits of pairs of items, or positions."""
-        ranks = self.ranks[rankings]
-        n_rankings, n_draws, n_items = ranks.shape
-        if self.as_bits:
-            words = _loops.pairs.pairs_in_order(ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
-            return np.ascontiguousarray(words.transpose(0, 2, 1))
-        kind = np.uint8 if n_items <= MAX_ITEMS_BYTE else np.int16
-        return np.ascontiguousarray(ranks.transpose(0, 2, 1), dtype=kind)
-
-    @cached_property
-    def all_packed(self) -> NDArray[Any] | None:
-        """The packed draws of all rankings, if they take little memory."""
-        n_items = self.ranks.shape[2]
-        n_bytes = n_items * n_items // 16 if self.as_bits else 2 * n_items
-        return self.pack(slice(None)) if n_bytes * self.ranks[:, :, 0].size <= PACKED_BYTES else None
-
-    def packed(self, left: Indices, right: Indices) -> tuple[NDArray[Any], Indices, Indices]:
-        """Return the packed draws of pairs of rankings, and the indices of the pairs in them."""
-        if self.all_packed is not None:
-            return self.all_packed, left, right
-        some, index = np.unique(np.concatenate([left, right]), return_inverse=True)
-        return self.pack(some), index[: len(left)], index[len(left) :]
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether draws have importance weights."""
-        return bool(self.weights.shape[1])
-
-    @cached_property
-    def order(self) -> Indices:
-        """An order of the rankings by their draws; the first of two is on the left in every mean."""
-        rows = np.ascontiguousarray(self.ranks).reshape(len(self.ranks), -1)
-        as_bytes = rows.view(np.dtype((np.void, max(rows.dtype.itemsize * rows.shape[1], 1))))
-        return np.unique(as_bytes, return_inverse=True)[1].ravel()
-
-    @cached_property
-    def shares(self) -> FloatArray:
-        """The share of each block in the draws of each ranking, by weight."""
-        if not self.is_weighted:
-            return np.repeat((self.ends - self.starts)[None] / self.n_draws, len(self.ranks), axis=0)
-        return np.asarray(np.add.reduceat(self.weights, self.starts, axis=1) / self.n_draws)
-
-    # ------------------------------------------------------------------ sums over pairs of draws
-
-    def means(self, integrands: Sequence[Integrand], one: Indices, other: Indices) -> FloatArray:
-        """Return the means over all pairs of draws, for pairs of rankings: shape (n_integrands, n_pairs)."""
-        swapped = self.order[one] > self.order[other]
-        left, right = np.where(swapped, other, one), np.where(swapped, one, other)
-        if self.distance is None or self.is_weighted:
-            return np.array([self.margins(each, left, right)[0, 0].sum(axis=1) for each in integrands])
-        tables = np.stack([self.table(each) for each in integrands])
-        out = np.zeros((len(integrands), len(left)))
-        packed, left, right = self.packed(left, right)
-        for pairs in self.pair_slices(len(left)):
-            if self.as_bits and packed.shape[1] == 1:
-                _loops.pairs.word_means(packed, left[pairs], right[pairs], tables, out[:, pairs])
-                continue
-            for draws in self.draw_slices():
-                _loops.pairs.add_sums(self.distances(packed, left[pairs], right[pairs], draws), tables, out[:, pairs])
-            out[:, pairs] /= self.n_draws**2
-        return out
-
-    def margins(self, integrand: Integrand, left: Indices, right: Indices) -> FloatArray:
-        """Return the terms that blocks of draws add to the means of pairs: shape (2, 2, n_pairs, n_blocks).
-
-        The first index is the side, left or right; the second 0 for the function less its control variates, 1 for the
-        function itself.
-        """
-        tables = self.both_tables(integrand)
-        rows, columns = np.zeros((2, len(tables), len(left), self.n_draws))
-        if self.distance is None:
-            for pairs, draws, values in self.kernel_values(integrand, left, right):
-                for k, each in enumerate(values):
-                    by_right = each * self.weights[right[pairs]] if self.is_weighted else each
-                    rows[k, pairs, draws] = by_right.sum(axis=2).T
-                    by_left = each * self.weights[left[pairs[0]], draws, None, None] if self.is_weighted else each
-                    columns[k, pairs] += by_left.sum(axis=0)
-        else:
-            packed, one, other = self.packed(left, right)
-            for part in self.pair_slices(len(left)):
-                for draws in self.draw_slices():
-                    d = self.distances(packed, one[part], other[part], draws)
-                    for k, table in enumerate(tables):
-                        given = (d, draws.start, table, self.weights, left[part], right[part])
-                        _loops.pairs.add_margins(*given, rows[k, part], columns[k, part])
-        if self.is_weighted:
-            rows, columns = rows * self.weights[left], columns * self.weights[right]
-        sums = np.add.reduceat(np.stack([rows, columns]), self.starts, axis=3) / self.n_draws**2
-        return sums[:, [0, -1]]
-
-    def within_blocks(self, integrand: Integrand, rankings: Indices) -> FloatArray:
-        """Return the terms of pairs of draws in one block in the means of rankings with themselves: see `margins`."""
-        tables = self.both_tables(integrand)
-        out = np.zeros((len(tables), len(rankings), len(self.ends)))
-        if self.distance is None:
-            block = np.searchsorted(self.ends, np.arange(self.n_draws), side="right")
-            for pairs, draws, values in self.kernel_values(integrand, rankings, rankings):
-                same = (block[draws, None] == block)[:, None, :]
-                for k, each in enumerate(values):
-                    if self.is_weighted:
-                        own = self.weights[rankings[pairs[0]]]
-                        each = each * own * own[draws, None, None]
-                    sums = np.where(same, each, 0.0).sum(axis=2)
-                    np.add.at(out[k], (pairs[None, :], block[draws, None]), sums)
-        else:
-            packed, index, _ = self.packed(rankings, rankings)
-            for part in self.pair_slices(len(rankings)):
-                some = rankings[part]
-                for draws in self.draw_slices():
-                    d = self.distances(packed, index[part], index[part], draws)
-                    for k, table in enumerate(tables):
-                        given = (d, draws.start, table, self.weights, some, self.starts, self.ends)
-                        _loops.pairs.add_within_blocks(*given, out[k, part])
-        return out[[0, -1]] / self.n_draws**2
-
-    # ------------------------------------------------------------------ steps
-
-    def pair_slices(self, n_pairs: int) -> Iterator[slice]:
-        """Return slices of pairs of rankings whose draws are compared at once."""
-        return slices(n_pairs, max(DRAW_PAIRS // self.n_draws**2, 1))
-
-    def draw_slices(self) -> Iterator[slice]:
-        """Return slices of the draws of a left ranking, each compared with all draws of the right one at once."""
-        return slices(self.n_draws, 4 * max(DRAW_PAIRS // self.n_draws // 4, 1))
-
-    def both_tables(self, integrand: Integrand) -> list[Any]:
-        """Return the table of a function less its control variates, and, if that differs, of the function itself."""
-        tables: list[Any] = [None if self.distance is None else self.table(integrand)]
-        return tables + [integrand.table] * (len(integrand.coefficients) > 0)
-
-    def table(self, integrand: Integrand) -> FloatArray:
-        """Return the values of a function of the distance, less its control variates."""
-        assert integrand.table is not None
-        if not len(integrand.coefficients):
-            return integrand.table
-        return integrand.table - self.controls.at_distance(integrand.coefficients, self.possible_distances)
-
-    def distances(self, packed: NDArray[Any], left: Indices, right: Indices, draws: slice) -> NDArray[np.int32]:
-        """Return the distances of some draws on the left to all on the right: shape (n_pairs, n_left, n_draws)."""
-        distance = self.distance
-        assert distance is not None
-        d = np.empty((len(left), draws.stop - draws.start, self.n_draws), dtype=np.int32)
-        if self.as_bits:
-            _loops.pairs.draw_bits(packed, left, right, draws.start, d)
-        elif distance.cycle_weights is not None:
-            _loops.pairs.draw_cycles(packed, left, right, draws.start, d, distance.cycle_weights(self.ranks.shape[2]))
-        else:
-            kind = getattr(_loops.pairs, distance.name.upper())
-            _loops.pairs.draw_positions(packed, left, right, draws.start, d, kind)
-        return d
-
-    def kernel_values(
-        self, integrand: Integrand, left: Indices, right: Indices
-    ) -> Iterator[tuple[Indices, slice, list[FloatArray]]]:
-        """Yield pairs of rankings with the same left one, some of its draws, and values of the function between draws.
-
-        Values have the shape (n_left_draws, n_pairs, n_right_draws): less the control variates, and, if there are any,
-        the plain ones.
-        """
-        order = np.argsort(left, kind="stable")
-        for same_left in np.split(order, np.flatnonzero(np.diff(left[order])) + 1) if len(left) else ():
-            for part in self.pair_slices(len(same_left)):
-                pairs = same_left[part]
-                Y = self.full_ranks(right[pairs]).reshape(-1, self.ranks.shape[2])
-                for draws in self.draw_slices():
-                    X = self.full_ranks(left[pairs[0]])[draws]
-                    values = [integrand.matrix(X, Y)]
-                    if len(integrand.coefficients):
-                        values.insert(0, values[0] - self.controls.between(integrand.coefficients, X, Y))
-                    shape = len(X), len(pairs), self.n_draws
-                    yield pairs, draws, [np.ascontiguousarray(each).reshape(shape) for each in values]
-
-    def full_ranks(self, rankings: Any) -> RankArray:
-        """Return the draws of rankings as kernels take them."""
-        return np.asarray(self.ranks[rankings], dtype=np.int32)
