@@ -189,7 +189,7 @@ EXACT = {
                 refused(ALL_SWAPS, full(37)),
             ],
         ),
-        ("few completions, else estimated", [exact(ALL_SWAPS, ties(9)), estimated(ALL_SWAPS, ties(21))]),
+        ("enumeration of few completions, else estimated", [exact(ALL_SWAPS, ties(9)), estimated(ALL_SWAPS, ties(21))]),
         ("estimated up to 36 items", [estimated(ALL_SWAPS, free(36)), refused(ALL_SWAPS, free(37))]),
     ],
     "diffusion, adjacent transpositions": [
@@ -202,7 +202,7 @@ EXACT = {
                 refused(NEIGHBOURS, top(20)),
             ],
         ),
-        ("few completions", [exact(NEIGHBOURS, ties(9)), refused(NEIGHBOURS, ties(18))]),
+        ("enumeration of few completions, else refused", [exact(NEIGHBOURS, ties(9)), refused(NEIGHBOURS, ties(18))]),
         ("estimated up to 9 items", [estimated(NEIGHBOURS, free(9)), refused(NEIGHBOURS, free(10))]),
     ],
 }
