@@ -136,6 +136,17 @@ def test_shares_of_groups_by_hand():
     assert "Birch above Aster: {:.0%} and {:.0%}".format(*shares) in page
 
 
+def test_contributions_of_pairs_by_hand(file):
+    rows = battles(600, by_language=1.2)
+    found = json.loads(run("test", file(rows), "--by", "language", "--permutations", 99, "--json").stdout)
+    first = found["differences"]["pairs"][0]
+    pair = [(row[2] if row[0] == first["first"] else -row[2], row[3]) for row in rows if set(row[:2]) == set(NAMES[:2])]
+    scores = {language: [(1 + won) / 2 for won, of in pair if of == language] for language in ("de", "en")}
+    every = scores["de"] + scores["en"]
+    between = sum(len(each) * (np.mean(each) - np.mean(every)) ** 2 for each in scores.values())
+    assert first["contribution"] == pytest.approx(between - np.var(every))
+
+
 def test_groups_of_judges():
     """A column with one value for each judge divides the judges, who are the independent units."""
     rows = [(*row[:3], "old" if int(row[4][1:]) < 6 else "young", row[4]) for row in battles(500)]
@@ -155,7 +166,7 @@ def test_commands(file):
     assert found["differences"]["pairs"][0]["first"] == "Birch"
     printed = run("test", path, "--by", "language", "--permutations", 99).stdout
     assert "p ≤ 0.01 (99 permutations)" in printed
-    assert "Birch against Aster" in printed
+    assert "Birch to Aster" in printed
     refused = run("test", path, "--by", "language", "--kernel", "hamming")
     assert refused.exit_code == 2
     assert "Kendall" in refused.stderr

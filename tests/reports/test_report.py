@@ -23,7 +23,13 @@ from rankernel.datasets import load_example, mallows
 from rankernel.errors import MissingExtraError, RankingError
 from rankernel.reports.ballots import Source, distinct_ballots, mean_positions, sample_voters, view_of
 from rankernel.reports.clusters import distinctions, letter
-from rankernel.reports.groups import bootstrap_intervals, compare_groups, groups_to_compare, wilson_interval
+from rankernel.reports.groups import (
+    bootstrap_intervals,
+    compare_groups,
+    groups_to_compare,
+    pairs_in_words,
+    wilson_interval,
+)
 from rankernel.reports.page import content_policy, palette, png_address, render_page, script_data
 from rankernel.reports.summary import Settings, summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
@@ -235,11 +241,11 @@ def test_districts_of_the_example_differ(summary, page):
     assert found.joint.pvalue == comparison.adjusted_pvalue == 0.01
     assert comparison.n_voters == (1100, 1300)
     north, south = (summary.ballots.of_group(group) for group in (0, 1))
-    changes = {each.item: each.change for each in comparison.details.differences.items}
+    changes = {each.item: each.change for each in comparison.differences.items}
     assert [changes[item] for item in north.items] == pytest.approx(mean_positions(south) - mean_positions(north))
     tied = [(group.ranks == 0) / (group.ranks == 0).sum(axis=1, keepdims=True) for group in (north, south)]
     firsts = [group.counts @ first / group.n_voters for group, first in zip((north, south), tied, strict=True)]
-    assert comparison.details.shares == pytest.approx(np.array(firsts))
+    assert comparison.shares == pytest.approx(np.array(firsts))
     text = text_of(page)
     assert "north and south rank the candidates differently" in text
     assert "none of 99 random divisions of the voters gives as large a difference (p ≤ 0.01)" in text
@@ -354,7 +360,7 @@ def test_groups_without_a_difference():
     summary = summarize(source, Settings(n_permutations=99, n_clusters=1))
     (pair,) = summary.comparisons.pairs
     assert pair.pvalue > 0.05
-    assert (pair.details.differences, pair.details.pairs) == (None, [])
+    assert pair.differences is None
     page = render_page(summary)
     assert "No significant difference between x and y" in page
     assert 'data-name="null-distribution"' in page
@@ -367,7 +373,7 @@ def test_undecided_voters_count_for_neither_side_of_a_pair():
     rankings = Rankings.from_orders(orders * 2, items=list("abc"), counts=[60, 30, 10, 20, 70, 10])
     source = Source(rankings, groups=np.repeat(["x", "y"], 3))
     (pair,) = summarize(source, Settings(n_permutations=99, n_clusters=1)).comparisons.pairs
-    share = next(each for each in pair.details.pairs if {each.first, each.second} == {"a", "b"})
+    share = next(each for each in pairs_in_words(pair.differences) if {each.first, each.second} == {"a", "b"})
     assert (share.shares, share.against) == (pytest.approx((0.6, 0.2)), pytest.approx((0.3, 0.7)))
     assert all(low < each < high for each, (low, high) in zip(share.shares, share.intervals, strict=True))
 
@@ -398,12 +404,12 @@ def test_only_differences_whose_interval_excludes_zero_are_listed():
     source = Source(rankings, groups=np.repeat(["x", "y"], 6))
     summary = summarize(source, Settings(n_permutations=99, n_clusters=1))
     (pair,) = summary.comparisons.pairs
-    low, high = next(each for each in pair.details.differences.items if each.item == "c").change_interval
+    low, high = next(each for each in pair.differences.items if each.item == "c").change_interval
     assert low < 0 < high
     text = text_of(render_page(summary))
     assert re.search(r"a ranks [\d.]+ positions \([\d.]+ to [\d.]+\) higher on average in x than in y", text)
     assert "c ranks" not in text
-    assert {(each.first, each.second) for each in pair.details.pairs} >= {("a", "b")}
+    assert {(each.first, each.second) for each in pairs_in_words(pair.differences)} >= {("a", "b")}
 
 
 def test_several_groups_have_effects_with_intervals_and_one_picture():

@@ -27,7 +27,7 @@ from rankernel.cli.terminal import UsageError, console, print_facts, print_json,
 from rankernel.data import concat, only_rankings, with_counts
 from rankernel.errors import RankingError, ReadingWarning
 from rankernel.reports.ballots import Source
-from rankernel.reports.text import effect_text, percent, plural, pvalue_text, round_numbers
+from rankernel.reports.text import effect_text, plural, pvalue_text, round_numbers
 
 if TYPE_CHECKING:
     from rankernel.data import Data
@@ -263,13 +263,6 @@ def print_comparisons(facts: dict[str, str], source: Source, found: GroupCompari
                 continue
             print_table(screen, table[: MAX_DIFFERENCES + 1])
             screen.print()
-    if found.items and source.comparison_groups is not None:
-        rows = [["won against", *found.drawn]]
-        for item in found.items:
-            cells = zip(item.shares, item.against, item.intervals, strict=True)
-            texts = [f"{a:.0%} ({low:.0%} to {high:.0%}), {percent(1 - a - b)} ties" for a, b, (low, high) in cells]
-            rows.append([f"{item.first} against {item.second}", *texts])
-        print_table(screen, rows)
 
 
 def shown_differences(found: GroupComparisons) -> list[Differences]:
@@ -277,8 +270,8 @@ def shown_differences(found: GroupComparisons) -> list[Differences]:
     from rankernel.reports.groups import certain_differences
     from rankernel.stats.differences import MAX_COLUMNS
 
-    between = [pair.details.differences for pair in found.details[:MAX_PAIRS] if pair.details is not None]
-    if found.differences is not None and found.n_groups <= MAX_COLUMNS:
+    between = [pair.differences for pair in found.details[:MAX_PAIRS]]
+    if found.differences is not None and (found.n_groups <= MAX_COLUMNS or not between):
         between = [found.differences]
     return [certain_differences(each) for each in between if each is not None]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rankernel.reports import summary as statements
 from rankernel.reports.clusters import Cluster
-from rankernel.reports.groups import NUMBERS, Comparison, GroupComparisons
+from rankernel.reports.groups import NUMBERS, Comparison, GroupComparisons, pairs_in_words
 from rankernel.reports.summary import Summary
 
 
@@ -86,10 +86,8 @@ def cluster_numbers(cluster: Cluster) -> dict[str, Any]:
 def group_numbers(found: GroupComparisons) -> dict[str, Any]:
     """Return the tests of all groups and of pairs, and in what the groups differ; effects are shares of dispersion."""
     joint = {name: getattr(found.joint, name) for name in (*NUMBERS, "n_moment_draws", "effect_interval")}
-    differences: dict[str, Any] = {"groups": found.drawn, "pairs": [asdict(each) for each in found.items]}
-    between = found.differences
-    if found.n_groups == 2 and found.pairs[0].details is not None:
-        between = found.pairs[0].details.differences
+    between = found.differences or found.pairs[0].differences
+    differences: dict[str, Any] = {"groups": list(found.sizes), "items": [], "pairs": []}
     if between is not None:
         names = ("undecided", "majorities_differ", "reverses")
         pairs = [asdict(pair) | {name: getattr(pair, name) for name in names} for pair in between.pairs]
@@ -109,8 +107,8 @@ def pair_numbers(pair: Comparison) -> dict[str, Any]:
     names = ("first", "second", *NUMBERS, "adjusted_pvalue", "effect_interval")
     numbers: dict[str, Any] = {name: getattr(pair, name) for name in names}
     numbers |= {"n_first": pair.n_voters[0], "n_second": pair.n_voters[1]}
-    if pair.details is not None and pair.details.differences is not None:
-        numbers["items"] = [asdict(item) for item in pair.details.differences.items]
-        numbers["pairs_of_items"] = [asdict(each) for each in pair.details.pairs]
-        numbers["first_choices"] = {"shares": pair.details.shares, "intervals": pair.details.share_intervals}
+    if pair.differences is not None:
+        numbers["items"] = [asdict(item) for item in pair.differences.items]
+        numbers["pairs_of_items"] = [asdict(each) for each in pairs_in_words(pair.differences)]
+        numbers["first_choices"] = {"shares": pair.shares, "intervals": pair.share_intervals}
     return numbers

@@ -17,11 +17,11 @@ from rankernel.gram.evaluator import slices
 from rankernel.kernels.base import Kernel
 from rankernel.reports.ballots import Ballots, Source, count_shares, sample_voters
 from rankernel.reports.text import join_names
+from rankernel.stats.differences import Differences, PairDifference
 
 if TYPE_CHECKING:
     from rankernel.comparisons import Comparisons
     from rankernel.reports.summary import Settings
-    from rankernel.stats.differences import Differences
     from rankernel.stats.groups import GroupTestResult
     from rankernel.stats.k_sample import PairwiseResult
 
@@ -40,35 +40,9 @@ CHUNK = 2**22  # numbers drawn at once
 NUMBERS = ("statistic", "statistic_mcse", "pvalue", "moment_pvalue", "effect", "effect_mcse")
 
 
-@dataclass(frozen=True)
-class PairShare:
-    """The shares of groups that rank one item above another."""
-
-    first: str
-    second: str
-    shares: tuple[float, ...]
-    against: tuple[float, ...]  # shares with the reverse preference; all others are undecided
-    intervals: tuple[tuple[float, float], ...]  # 95% intervals of the shares
-
-
-@dataclass(frozen=True, eq=False)
-class Details:
-    """In what two groups differ."""
-
-    null: FloatArray  # statistics of random divisions of the voters
-    differences: Differences | None = None  # None if the difference is not significant, as are the others
-    shares: FloatArray | None = None  # (2, n_items): shares of first choices, or of approvals, in both groups
-    share_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of their differences
-
-    @property
-    def pairs(self) -> list[PairShare]:
-        """The pairs of items that contribute most to the difference, if the intervals of their changes exclude 0."""
-        return [] if self.differences is None else pair_shares(self.differences, (0, 1))
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The test of two groups."""
+    """The test of two groups and, for the first few significant pairs, in what they differ."""
 
     first: str
     second: str
@@ -81,7 +55,10 @@ class Comparison:
     effect: float  # share of the dispersion of the voters between the two groups
     effect_mcse: float
     effect_interval: tuple[float, float] | None = None  # 95%
-    details: Details | None = None
+    null: FloatArray | None = None  # statistics of random divisions of the voters; None without a description
+    differences: Differences | None = None  # None without a significant difference, as are the others
+    shares: FloatArray | None = None  # (2, n_items): shares of first choices, or of approvals, in both groups
+    share_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of their differences
 
     @property
     def differs(self) -> bool:
@@ -99,22 +76,18 @@ class GroupComparisons:
     pairs: list[Comparison]  # the most significant first
     from_moments: bool = False  # whether p-values of pairs come from exact moments instead of permutations
     drawn: tuple[str, ...] = ()  # of more than two groups: the largest ones
-    items: Sequence[PairShare] = ()  # pairs of items in which these differ most
-    differences: Differences | None = None  # between all of several groups of voters, if significant
+    differences: Differences | None = None  # between all groups, if significant; between comparisons, those drawn
 
     @property
     def details(self) -> list[Comparison]:
         """The pairs to describe in detail."""
-        return [pair for pair in self.pairs if pair.details is not None]
+        return [pair for pair in self.pairs if pair.null is not None]
 
     @property
     def n_tested(self) -> int:
         """The number of voters of the groups compared in pairs who were tested."""
-        return sum({name: n for pair in self.pairs for name, n in self.tested(pair).items()}.values())
-
-    def tested(self, pair: Comparison) -> dict[str, int]:
-        """Return the number of voters tested of each group of a pair."""
-        return {pair.first: pair.n_voters[0], pair.second: pair.n_voters[1]}
+        tested = {name: n for p in self.pairs for name, n in zip((p.first, p.second), p.n_voters, strict=True)}
+        return sum(tested.values())
 
     @property
     def n_permutations(self) -> int:
@@ -187,11 +160,15 @@ def compare_groups(
         if pair.differs:
             result = mmd_test(parts[pair.first], parts[pair.second], kernel, **options)
             pairs[number] = with_details(pair, result, ballots, settings.rng)
-    drawn = tuple(name for name in joint.groups if name in by_size[:MAX_DRAWN])
     differences = joint.differences() if joint.pvalue <= ALPHA and ballots.rankings.n_items > 1 else None
-    items = pair_shares(differences, [joint.groups.index(name) for name in drawn]) if differences else []
     sizes, from_moments = {name: sizes[name] for name in parts}, tests.adjusted_from == "moments"
-    return GroupComparisons(joint, len(groups), sizes, pairs, from_moments, drawn, items, differences)
+    return GroupComparisons(joint, len(groups), sizes, pairs, from_moments, largest_groups(joint, sizes), differences)
+
+
+def largest_groups(joint: GroupTestResult, sizes: dict[str, int]) -> tuple[str, ...]:
+    """Return the groups that a picture shows, in the order of the test."""
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:MAX_DRAWN]
+    return tuple(name for name in joint.groups if name in largest)
 
 
 def one_comparison(
@@ -232,13 +209,9 @@ def excludes_zero(interval: tuple[float, float]) -> bool:
     return interval[0] > 0 or interval[1] < 0
 
 
-def pair_shares(differences: Differences, groups: Sequence[int]) -> list[PairShare]:
-    """Return the pairs of items that contribute most, if their changes are certain."""
-    found = []
-    for pair in certain_differences(differences).pairs[:MAX_PAIRS]:
-        columns = (tuple(each[group] for group in groups) for each in (pair.shares, pair.against, pair.intervals))
-        found.append(PairShare(pair.first, pair.second, *columns))  # type: ignore[arg-type]
-    return found
+def pairs_in_words(differences: Differences | None) -> tuple[PairDifference, ...]:
+    """Return the pairs of items that contribute most to a difference, if their changes are certain."""
+    return () if differences is None else certain_differences(differences).pairs[:MAX_PAIRS]
 
 
 def relative_error(result: GroupTestResult) -> float:
@@ -268,15 +241,15 @@ def sampled_parts(parts: list[Data], kernel: Kernel, settings: Settings, max_dis
 
 def with_details(pair: Comparison, result: GroupTestResult, ballots: Ballots, seed: int) -> Comparison:
     """Return a comparison with its null distribution and, if significant, the differences of items."""
-    details = Details(result.null_distribution)
-    if pair.differs:
-        groups = [ballots.of_group(ballots.groups.index(name)) for name in (pair.first, pair.second)]
-        values = [count_shares(group, ballots.approve_all_share) for group in groups]
-        shares = np.array([group.counts @ each / group.n_voters for group, each in zip(groups, values, strict=True)])
-        intervals = bootstrap_intervals(groups, values, np.random.default_rng([seed, 4]))
-        differences = replace(result.differences(), groups=(pair.first, pair.second))
-        details = Details(details.null, differences, shares, intervals)
-    return replace(pair, effect_interval=result.effect_interval, details=details)
+    described = replace(pair, effect_interval=result.effect_interval, null=result.null_distribution)
+    if not pair.differs:
+        return described
+    groups = [ballots.of_group(ballots.groups.index(name)) for name in (pair.first, pair.second)]
+    values = [count_shares(group, ballots.approve_all_share) for group in groups]
+    shares = np.array([group.counts @ each / group.n_voters for group, each in zip(groups, values, strict=True)])
+    intervals = bootstrap_intervals(groups, values, np.random.default_rng([seed, 4]))
+    differences = replace(result.differences(), groups=(pair.first, pair.second))
+    return replace(described, differences=differences, shares=shares, share_intervals=intervals)
 
 
 def bootstrap_intervals(groups: Sequence[Data], values: Sequence[FloatArray], rng: np.random.Generator) -> FloatArray:
@@ -286,10 +259,13 @@ def bootstrap_intervals(groups: Sequence[Data], values: Sequence[FloatArray], rn
     """
     means = []
     for group, of_rows in zip(groups, values, strict=True):
-        drawn, n_voters = np.empty((N_BOOTSTRAP, of_rows.shape[1])), group.n_voters
-        for rows in slices(N_BOOTSTRAP, max(CHUNK // len(group), 1)):
-            counts = rng.multinomial(n_voters, group.counts / n_voters, size=rows.stop - rows.start)
-            drawn[rows] = counts @ of_rows / n_voters
+        distinct, index = np.unique(of_rows, axis=0, return_inverse=True)  # far fewer than ballots
+        counts, n_voters = np.bincount(index.ravel(), group.counts), group.n_voters
+        drawn = np.empty((N_BOOTSTRAP, of_rows.shape[1]))
+        for rows in slices(N_BOOTSTRAP, max(CHUNK // len(distinct), 1)):
+            drawn[rows] = (
+                rng.multinomial(n_voters, counts / n_voters, size=rows.stop - rows.start) @ distinct / n_voters
+            )
         means.append(drawn)
     return np.asarray(np.quantile(means[0] - means[1], [0.025, 0.975], axis=0).T)
 
@@ -316,17 +292,17 @@ def compare_battles(source: Source, groups: list[int], settings: Settings) -> Gr
         joint = k_sample_test(used, labels, Kendall(), n_permutations=n_permutations, rng=settings.rng)
     tests = joint.pairwise(alpha=ALPHA)
     sizes = {names[group]: int((codes == group).sum()) for group in groups}
-    drawn = [name for name in joint.groups if name in sorted(sizes, key=lambda name: -sizes[name])[:MAX_DRAWN]]
-    items = differing_pairs([data[np.flatnonzero(codes == names.index(name))] for name in drawn])
-    pairs = comparisons_of(tests, sizes)
-    return GroupComparisons(joint, len(groups), sizes, pairs, tests.adjusted_from == "moments", tuple(drawn), items)
+    drawn = largest_groups(joint, sizes)
+    differences = differing_pairs(drawn, [data[np.flatnonzero(codes == names.index(name))] for name in drawn])
+    pairs, from_moments = comparisons_of(tests, sizes), tests.adjusted_from == "moments"
+    return GroupComparisons(joint, len(groups), sizes, pairs, from_moments, drawn, differences)
 
 
-def differing_pairs(groups: list[Comparisons]) -> list[PairShare]:
-    """Return the pairs of items whose win rates differ most between groups, if significant after Bonferroni.
+def differing_pairs(names: tuple[str, ...], groups: list[Comparisons]) -> Differences:
+    """Return the pairs of items whose win rates differ between groups, if significant after Bonferroni.
 
     The test of a pair is that of equal means of 1 for a win, 0 for a loss and one half for a tie, over the groups that
-    all compared the pair.
+    all compared the pair. Its contribution is the dispersion between the groups, less its mean without a difference.
     """
     from scipy.special import chdtrc
 
@@ -338,7 +314,8 @@ def differing_pairs(groups: list[Comparisons]) -> list[PairShare]:
     with np.errstate(divide="ignore", invalid="ignore"):
         means, overall = (wins + ties / 2) / games, (wins + ties / 2).sum(axis=0) / total
         variances = (wins + ties / 4).sum(axis=0) / total - overall**2
-        statistics = (games * (means - overall) ** 2).sum(axis=0) / variances
+        between = (games * (means - overall) ** 2).sum(axis=0)
+        statistics, contributions = between / variances, between - (len(groups) - 1) * variances
     pvalues = np.where(compared & (variances > 0), chdtrc(len(groups) - 1, np.nan_to_num(statistics)), 1.0)
     found = []
     for cell in np.argsort(pvalues, axis=None)[:MAX_PAIRS].tolist():
@@ -347,21 +324,17 @@ def differing_pairs(groups: list[Comparisons]) -> list[PairShare]:
             break
         if means[0, a, b] < means[1:, a, b].mean():
             a, b = b, a
-        n, won, lost = games[:, a, b], wins[:, a, b], wins[:, b, a]
-        intervals = tuple(map(wilson_interval, won.tolist(), n.tolist()))
-        shares, against = (tuple((each / n).tolist()) for each in (won, lost))
-        found.append(PairShare(items[a], items[b], shares, against, intervals))
-    return found
+        n, both = games[:, a, b], (wins[:, a, b], wins[:, b, a])
+        shares, against = (tuple((each / n).tolist()) for each in both)
+        ends, ends_against = (tuple(map(wilson_interval, each.tolist(), n.tolist())) for each in both)
+        contribution = float(contributions[min(a, b), max(a, b)])
+        found.append(PairDifference(items[a], items[b], shares, against, ends, ends_against, contribution, None))
+    total = float(contributions[compared].sum())
+    return Differences(names, (), tuple(found), total, 1 - ALPHA)
 
 
 def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
-    """Return the 95% interval of a proportion (Wilson 1927); SciPy's statistics are slow to import.
-
-    Examples
-    --------
-    >>> [round(end, 4) for end in wilson_interval(6, 10)]
-    [0.3127, 0.8318]
-    """
+    """Return the 95% interval of a proportion (Wilson 1927); SciPy's statistics are slow to import."""
     square = 1.959963984540054**2  # quantile of the normal distribution at 97.5%
     center = (successes + square / 2) / (trials + square)
     half = (square * (successes * (trials - successes) / trials + square / 4)) ** 0.5 / (trials + square)

@@ -29,7 +29,7 @@ from rankernel.preferences import Preferences
 from rankernel.reports import summary as statements
 from rankernel.reports.battles import SCORES, sizes_of_items
 from rankernel.reports.clusters import MAX_CLUSTERS, Clustering, largest_shifts, members
-from rankernel.reports.groups import Comparison, PairShare, relative_error
+from rankernel.reports.groups import Comparison, pairs_in_words, relative_error
 from rankernel.reports.summary import Summary
 from rankernel.reports.text import (
     ballot_text,
@@ -49,6 +49,8 @@ from rankernel.reports.text import (
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+    from rankernel.stats.differences import Differences
 
 KINDS = ("full", "top-k", "exhaustive", "incomplete", "partial")
 COLOURS = 7  # of clusters and groups; a grey is shared by all others
@@ -186,7 +188,7 @@ class Drawing:
 
 def drawings_of(summary: Summary) -> dict[str, Any]:
     """Return the drawings of the page by section, in all sizes in which they are shown."""
-    grouped = summary.grouped
+    grouped, compared = summary.grouped, summary.comparisons
     drawings: dict[str, Any] = {
         "first_choices": {
             "wide": first_choices(summary, 780.0, 260.0, positions=not summary.wording.approvals),
@@ -196,13 +198,10 @@ def drawings_of(summary: Summary) -> dict[str, Any]:
         "map": ballot_map(summary) if len(summary.view.rows) >= MIN_MAP_BALLOTS and summary.shows_voters else None,
         "contests": contests_picture(summary) if summary.ballots.rankings.n_items > 1 else None,
         "comparisons": [
-            (pair_shares(summary, (pair.first, pair.second), pair.details.pairs), null_histogram(summary, pair))
-            for pair in (summary.comparisons.details if summary.comparisons else [])
-            if pair.details is not None
+            (pair_shares(summary, (pair.first, pair.second), pair.differences), null_histogram(summary, pair))
+            for pair in (compared.details if compared else [])
         ],
-        "groups": pair_shares(summary, summary.comparisons.drawn, summary.comparisons.items)
-        if summary.comparisons
-        else None,
+        "groups": pair_shares(summary, compared.drawn, compared.differences) if compared else None,
     }
     if grouped:
         drawings["shifts"] = [cluster_shifts(summary, grouped, number) for number in range(len(grouped.clusters))]
@@ -394,20 +393,22 @@ def cluster_shifts(summary: Summary, clustering: Clustering, number: int) -> Dra
 # ---------------------------------------------------------------------- two groups
 
 
-def pair_shares(summary: Summary, names: Sequence[str], pairs: Sequence[PairShare]) -> Drawing | None:
+def pair_shares(summary: Summary, names: Sequence[str], differences: Differences | None) -> Drawing | None:
     """Return the shares of groups with a preference between pairs of items; None without such pairs."""
-    wording = summary.group_wording
-    if not pairs:
+    wording, pairs = summary.group_wording, pairs_in_words(differences)
+    if differences is None or not pairs:
         return None
+    columns = [differences.groups.index(name) for name in names]
     items = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     short = dict(zip(items, fit_names(items, 125), strict=True))
     rows, spoken = [], []
     for pair in pairs:
         title = wording.say("pair_row", first=short[pair.first], second=short[pair.second])
-        marks = [(share, *each, percent(share)) for share, each in zip(pair.shares, pair.intervals, strict=True)]
+        marks = [(pair.shares[group], *pair.intervals[group], percent(pair.shares[group])) for group in columns]
         rows.append({"name": title, "marks": marks})
         whole = wording.say("pair_row", first=pair.first, second=pair.second)
-        shares, against = (join_names([*map(percent, each)], len(names)) for each in (pair.shares, pair.against))
+        both = ([percent(each[group]) for group in columns] for each in (pair.shares, pair.against))
+        shares, against = (join_names(each, len(names)) for each in both)
         spoken.append(wording.say("pair_shares", pair=whole, shares=shares, against=against))
     label = wording.say("pairs_label", groups=join_names(names, len(names)), shares="; ".join(spoken))
     step, top = 24.0 + 13 * len(names), 6.0 + 16 * len(names)
@@ -418,7 +419,7 @@ def pair_shares(summary: Summary, names: Sequence[str], pairs: Sequence[PairShar
 def null_histogram(summary: Summary, comparison: Comparison) -> Drawing:
     """Return the null distribution of the test of two groups with the observed statistic."""
     width, statistic, say = 260.0, comparison.statistic, summary.wording.say
-    null = comparison.details.null if comparison.details else np.zeros(1)
+    null = np.zeros(1) if comparison.null is None else comparison.null
     low, high = min(float(null.min()), statistic, 0.0), max(float(null.max()), statistic)
     scale = (width - 20) / max(high - low, 1e-12)
     counts, edges = np.histogram(null, bins=40, range=(low, low + max(high - low, 1e-12)))

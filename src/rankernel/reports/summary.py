@@ -620,19 +620,19 @@ def pair_pvalue(found: GroupComparisons, pair: Comparison) -> str:
 
 def group_differences(summary: Summary, pair: Comparison) -> list[str]:
     """Return the items whose mean positions, first choices or approvals differ most, if their intervals exclude 0."""
-    wording, items, details = summary.wording, summary.ballots.rankings.items, pair.details
-    if details is None or details.differences is None or details.shares is None or details.share_intervals is None:
+    wording, items = summary.wording, summary.ballots.rankings.items
+    if pair.differences is None or pair.shares is None or pair.share_intervals is None:
         return []
     groups, found = {"first": pair.first, "second": pair.second}, []
     limit = 1 if len(items) == 2 else MAX_SHIFTS  # of two items, the second differs by as much
-    changes = {each.item: (each.change or 0.0, each.change_interval) for each in details.differences.items}
+    changes = {each.item: (each.change or 0.0, each.change_interval) for each in pair.differences.items}
     if not wording.approvals:
         for item, change, low, high, direction in largest_changes(changes, limit):
             numbers = {"shift": abs(change), "low": low, "high": high, "direction": direction}
             found.append(wording.say("item_shift", item_name=item, **numbers, **groups))
-    first, second = details.shares
+    first, second = pair.shares
     shares = dict(zip(items, zip(first.tolist(), second.tolist(), strict=True), strict=True))
-    intervals = (100 * details.share_intervals).tolist()
+    intervals = (100 * pair.share_intervals).tolist()
     changes = {item: (100 * (a - b), each) for (item, (a, b)), each in zip(shares.items(), intervals, strict=True)}
     for item, _, low, high, _ in largest_changes(changes, min(limit, MAX_SHIFTS if wording.approvals else 2)):
         texts = dict(zip(("share_first", "share_second"), map(percent, shares[item]), strict=True))
