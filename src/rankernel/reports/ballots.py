@@ -109,15 +109,7 @@ class Source:
 
 
 def guess_noun(title: str, about: FileSource | None, items: tuple[str, ...], column: str = "") -> str:
-    """Return "model" for comparisons of models, "candidate" if a file appears to be about an election, else "item".
-
-    Examples
-    --------
-    >>> guess_noun("2006 Burlington Mayoral Election", None, ()), guess_noun("Sushi", None, ("toro",))
-    ('candidate', 'item')
-    >>> guess_noun("APA", None, ("Candidate 1", "Candidate 2")), guess_noun("votes.csv", None, (), "precinct")
-    ('candidate', 'candidate')
-    """
+    """Return "model" for comparisons of models, "candidate" if a file appears to be about an election, else "item"."""
     file_format = about.format if about else ""
     if "model" in file_format:  # in a name of a column of comparisons
         return "model"
@@ -323,31 +315,16 @@ class Contests:
         """Return a shortest Condorcet cycle in the Smith set, each item beating the next; empty for no cycle."""
         members = self.smith_set()
         beats = self.beats[np.ix_(members, members)]
-        shortest: list[int] = []
-        for start in range(len(members)):
-            cycle = shortest_cycle(beats, start)
-            if cycle and (not shortest or len(cycle) < len(shortest)):
-                shortest = cycle
-            if len(shortest) == 3:  # no cycle is shorter
-                break
-        return [int(members[index]) for index in shortest]
-
-
-def shortest_cycle(beats: Mask, start: int) -> list[int]:
-    """Return a shortest cycle through one item by breadth-first search; empty for no cycle."""
-    parent = np.full(len(beats), -1)
-    reached = np.array([start])
-    while len(reached):
-        closing = reached[beats[reached, start]]
-        if len(closing):
-            path = [int(closing[0])]
-            while path[-1] != start:
-                path.append(int(parent[path[-1]]))
-            return path[::-1]
-        new = np.flatnonzero(beats[reached].any(axis=0) & (parent < 0))
-        parent[new] = reached[beats[np.ix_(reached, new)].argmax(axis=0)]
-        reached = new
-    return []
+        reached = [beats]  # whether there is a path of 1, 2, ... wins between two items
+        while not (closing := reached[-1] & beats.T).any():
+            if len(reached) == len(members):
+                return []
+            reached.append(reached[-1].astype(np.float32) @ beats.astype(np.float32) > 0)
+        first, last = np.argwhere(closing)[0]
+        path = [last]
+        for earlier in reached[-2::-1]:
+            path.append(np.flatnonzero(earlier[first] & beats[:, path[-1]])[0])
+        return members[[first, *path[::-1]]].tolist()
 
 
 def count_contests(rankings: Data) -> Contests:
@@ -378,13 +355,6 @@ def instant_runoff(rankings: Rankings) -> list[Round]:
     are eliminated together. Among items with equally few votes the one with fewer votes in the latest earlier round is
     eliminated or, if they were equal in all rounds, the last in the order of the data. If all remaining items have
     equally many votes, the count ends with a tie.
-
-    Examples
-    --------
-    >>> from rankernel import Rankings
-    >>> ballots = Rankings.from_orders([["a"], ["b", "c"], ["c", "b"]], items=list("abc"), counts=[4, 3, 2])
-    >>> [(each.votes.tolist(), each.eliminated) for each in instant_runoff(ballots)]
-    [([4, 3, 2], (2,)), ([4, 5, 0], ())]
     """
     ranks, counts, n_items = rankings.ranks, rankings.counts, rankings.n_items
     in_last = ranks == ranks.max(axis=1, keepdims=True)

@@ -61,6 +61,12 @@ class Comparison:
     share_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of their differences
 
     @property
+    def title(self) -> str:
+        """The names of the groups, which tell the pair."""
+        between = " – " if " and " in f"{self.first}{self.second}" else " and "
+        return f"{self.first}{between}{self.second}"
+
+    @property
     def differs(self) -> bool:
         """Whether the difference is significant."""
         return self.adjusted_pvalue <= ALPHA
@@ -327,7 +333,7 @@ def differing_pairs(names: tuple[str, ...], groups: list[Comparisons]) -> Differ
         n, both = games[:, a, b], (wins[:, a, b], wins[:, b, a])
         shares, against = (tuple((each / n).tolist()) for each in both)
         ends, ends_against = (tuple(map(wilson_interval, each.tolist(), n.tolist())) for each in both)
-        contribution = float(contributions[min(a, b), max(a, b)])
+        contribution = float(contributions[a, b])
         found.append(PairDifference(items[a], items[b], shares, against, ends, ends_against, contribution, None))
     total = float(contributions[compared].sum())
     return Differences(names, (), tuple(found), total, 1 - ALPHA)

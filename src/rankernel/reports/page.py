@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+    from rankernel.models.leaderboard import Leaderboard
     from rankernel.stats.differences import Differences
 
 KINDS = ("full", "top-k", "exhaustive", "incomplete", "partial")
@@ -186,53 +187,41 @@ class Drawing:
     parts: dict[str, Any]
 
 
-def drawings_of(summary: Summary) -> dict[str, Any]:
-    """Return the drawings of the page by section, in all sizes in which they are shown."""
+def drawings_of(summary: Summary) -> dict[str, Drawing]:
+    """Return the drawings of the page by name; those of narrow screens have a further name."""
     grouped, compared = summary.grouped, summary.comparisons
-    drawings: dict[str, Any] = {
-        "first_choices": {
-            "wide": first_choices(summary, 780.0, 260.0, positions=not summary.wording.approvals),
-            "narrow": first_choices(summary, 342.0, 150.0, positions=False),
-        },
-        "board": leaderboard_picture(summary) if summary.board else None,
-        "map": ballot_map(summary) if len(summary.view.rows) >= MIN_MAP_BALLOTS and summary.shows_voters else None,
-        "contests": contests_picture(summary) if summary.ballots.rankings.n_items > 1 else None,
-        "comparisons": [
-            (pair_shares(summary, (pair.first, pair.second), pair.differences), null_histogram(summary, pair))
-            for pair in (compared.details if compared else [])
-        ],
-        "groups": pair_shares(summary, compared.drawn, compared.differences) if compared else None,
-    }
-    if grouped:
-        drawings["shifts"] = [cluster_shifts(summary, grouped, number) for number in range(len(grouped.clusters))]
-        drawings["gram"] = {
-            "wide": gram_picture(summary, grouped, 956.0, 560.0, LIMITS["gram"], 262.0, 110.0),
-            "narrow": gram_picture(summary, grouped, 342.0, 238.0, 200, 20.0, 62.0),
-        }
-        drawings["tree"] = {
-            "wide": dendrogram(summary, grouped, 960.0, 480.0, "tree_head", LIMITS["branches"], 1),
-            "narrow": dendrogram(summary, grouped, 342.0, 100.0, "tree_head_short", 16, 2),
-        }
-    return drawings
+    found: dict[str, Drawing | None] = {}
+    if summary.board is not None:
+        found["leaderboard"] = leaderboard_picture(summary, summary.board, 780.0, 260.0, 110.0)
+        found["leaderboard, narrow"] = leaderboard_picture(summary, summary.board, 342.0, 130.0, 60.0)
+    else:
+        name = "approvals" if summary.wording.approvals else "first choices"
+        found[name] = first_choices(summary, 780.0, 260.0, positions=not summary.wording.approvals)
+        found[f"{name}, narrow"] = first_choices(summary, 342.0, 150.0, positions=False)
+    if len(summary.view.rows) >= MIN_MAP_BALLOTS and summary.shows_voters:
+        found["map"] = ballot_map(summary)
+    if summary.ballots.rankings.n_items > 1:
+        found["contests"] = contests_picture(summary)
+    if compared is not None:
+        found["groups"] = pair_shares(summary, compared.drawn, compared.differences)
+        for pair in compared.details:
+            found[f"pairs: {pair.title}"] = pair_shares(summary, (pair.first, pair.second), pair.differences)
+            found[f"null distribution: {pair.title}"] = null_histogram(summary, pair)
+    if grouped is not None:
+        found["dendrogram"] = dendrogram(summary, grouped, 960.0, 480.0, "tree_head", LIMITS["branches"], 1)
+        found["dendrogram, narrow"] = dendrogram(summary, grouped, 342.0, 100.0, "tree_head_short", 16, 2)
+        found["gram"] = gram_picture(summary, grouped, 956.0, 560.0, LIMITS["gram"], 262.0, 110.0)
+        found["gram, narrow"] = gram_picture(summary, grouped, 342.0, 238.0, 200, 20.0, 62.0)
+        shifts = [cluster_shifts(summary, grouped, number) for number in range(len(grouped.clusters))]
+        found |= {f"cluster {each.name}": drawing for each, drawing in zip(grouped.clusters, shifts, strict=True)}
+    return {name: drawing for name, drawing in found.items() if drawing is not None}
 
 
 def pictures(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG document of each picture of the page."""
-    drawings, key = drawings_of(summary), cluster_key(summary)
-    named = {"approvals" if summary.wording.approvals else "first choices": drawings["first_choices"]["wide"]}
-    if summary.board:
-        named = {"leaderboard": drawings["board"]["wide"]}
-    named |= {"map": drawings["map"], "contests": drawings["contests"], "groups": drawings["groups"]}
-    if summary.grouped:
-        named |= {"dendrogram": drawings["tree"]["wide"], "gram": drawings["gram"]["wide"]}
-        shifts = zip(summary.grouped.clusters, drawings["shifts"], strict=True)
-        named |= {f"cluster {cluster.name}": drawing for cluster, drawing in shifts}
-    details = summary.comparisons.details if summary.comparisons else []
-    for pair, (shares, null) in zip(details, drawings["comparisons"], strict=True):
-        names = f"{pair.first} and {pair.second}"
-        named |= {f"pairs: {names}": shares, f"null distribution: {names}": null}
-    for name, drawing in named.items():
-        if drawing is not None:
+    key = cluster_key(summary)
+    for name, drawing in drawings_of(summary).items():
+        if not name.endswith(", narrow"):
             keyed = name in ("map", "dendrogram", "gram")
             yield name, str(render_drawing(drawing, key if keyed else (), standalone=True))
 
@@ -283,39 +272,30 @@ def first_choices(summary: Summary, width: float, name_width: float, positions: 
     return Drawing("bars", width, 22 + len(rows) * BAR_HEIGHT, f"{wording.say('bars_title')}. {spoken}.", parts)
 
 
-def leaderboard_picture(summary: Summary) -> dict[str, Drawing]:
-    """Return the scores of a leaderboard with their intervals and intervals of ranks, for wide and narrow screens."""
-    board, say = summary.board, summary.wording.say
-    assert board is not None
-    shown, sizes = slice(LIMITS["bars"]), {"wide": (780.0, 260.0, 110.0), "narrow": (342.0, 130.0, 60.0)}
-    low, high = board.intervals[shown].min(), board.intervals[shown].max()
+def leaderboard_picture(summary: Summary, board: Leaderboard, width: float, name_width: float, right: float) -> Drawing:
+    """Return the scores of a leaderboard with their intervals and intervals of ranks."""
+    shown, say = slice(LIMITS["bars"]), summary.wording.say
+    names = fit_names(board.items[shown], name_width, BAR_TEXT)
+    left = 18 + max(text_width(each, BAR_TEXT) for each in names)
+    intervals = board.intervals[shown]
+    low, high = intervals.min(), intervals.max()
+    scale = (width - right - left) / max(high - low, 1e-12)
     ranks = [f"{a}" if a == b else f"{a} to {b}" for a, b in board.rank_intervals[shown].tolist()]
-    found = {}
-    for name, (width, name_width, right) in sizes.items():
-        names = fit_names(board.items[shown], name_width, BAR_TEXT)
-        left = 18 + max(text_width(each, BAR_TEXT) for each in names)
-
-        def x_of(value: float, left: float = left, end: float = width - right) -> float:
-            return left + (end - left) * float((value - low) / max(high - low, 1e-12))
-
-        values = zip(names, board.scores[shown], board.intervals[shown], ranks, strict=True)
-        rows = [
-            {"name": item, "x": x_of(score), "low": x_of(ends[0]), "high": x_of(ends[1]), "rank": rank}
-            for item, score, ends, rank in values
-        ]
-        heads = {"score": SCORES[board.score], "ranks": say("axis_ranks")}
-        spoken = "; ".join(f"{item}: {rank}" for item, rank in zip(board.items, ranks, strict=False))
-        parts = {
-            "rows": rows,
-            "left": left,
-            "step": BAR_HEIGHT,
-            "heads": heads,
-            "zero": x_of(0.0) if low < 0 < high else None,
-        }
-        parts["ends"] = [(x_of(value), f"{value:.2g}") for value in (low, high)]
-        label = f"{say('board_label')}: {spoken}."
-        found[name] = Drawing("board", width, 44 + len(rows) * BAR_HEIGHT, label, parts)
-    return found
+    values = (left + scale * (np.column_stack([board.scores[shown], intervals]) - low)).tolist()
+    rows = [
+        {"name": name, "x": x, "low": start, "high": end, "rank": rank}
+        for name, (x, start, end), rank in zip(names, values, ranks, strict=True)
+    ]
+    spoken = "; ".join(f"{item}: {rank}" for item, rank in zip(board.items, ranks, strict=False))
+    parts = {
+        "rows": rows,
+        "left": left,
+        "step": BAR_HEIGHT,
+        "heads": {"score": SCORES[board.score], "ranks": say("axis_ranks")},
+        "zero": float(left - scale * low) if low < 0 < high else None,
+        "ends": [(left, f"{low:.2g}"), (width - right, f"{high:.2g}")],
+    }
+    return Drawing("board", width, 44 + len(rows) * BAR_HEIGHT, f"{say('board_label')}: {spoken}.", parts)
 
 
 def board_table(summary: Summary) -> list[list[str]]:
@@ -337,10 +317,7 @@ def board_table(summary: Summary) -> list[list[str]]:
 def contest_matrix(summary: Summary) -> dict[str, Any]:
     """Return the contests of the first items: names of rows and columns, and cells."""
     order, ahead, undecided = summary.contest_shares
-    shown, any_undecided = (
-        order[: LIMITS["contests"]].tolist(),
-        bool(np.nansum(undecided - np.diag(np.diag(undecided)))),
-    )
+    shown, any_undecided = order[: LIMITS["contests"]].tolist(), bool(np.nansum(np.triu(undecided, 1)))
 
     def cell(row: int, column: int) -> dict[str, Any] | None:
         if row == column or np.isnan(ahead[row, column]):
@@ -688,13 +665,7 @@ def palette() -> NDArray[np.uint8]:
 
 
 def png_address(levels: NDArray[np.uint8]) -> str:
-    """Return a matrix of palette entries as a PNG image in a data address.
-
-    Examples
-    --------
-    >>> png_address(np.array([[0, 255]], dtype=np.uint8))[:34]
-    'data:image/png;base64,iVBORw0KGgoA'
-    """
+    """Return a matrix of palette entries as a PNG image in a data address."""
     height, width = levels.shape
     rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row begins with its filter type, 0
     rows[:, 1:] = levels

@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -28,37 +29,19 @@ WIDE_CHARACTERS = set("mwMWOQGCDNHU@%>=<…—–&")
 
 
 def percent(share: float) -> str:
-    """Return a share as a whole percentage.
-
-    Examples
-    --------
-    >>> percent(0.256), percent(0.004), percent(0.9996), percent(0.0)
-    ('26%', '<1%', '>99%', '0%')
-    """
+    """Return a share as a whole percentage."""
     if 0 < share < 0.01:
         return "<1%"
     return ">99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
 def signed(number: float, digits: int) -> str:
-    """Return a number with a minus sign instead of a hyphen.
-
-    Examples
-    --------
-    >>> signed(-1.25, 1), signed(3, 0)
-    ('−1.2', '3')
-    """
+    """Return a number with a minus sign instead of a hyphen."""
     return f"{number:.{digits}f}".replace("-", "−")
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> plural(1, "voter"), plural(1234, "voter")
-    ('1 voter', '1,234 voters')
-    """
+    """Return a number with its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
@@ -69,13 +52,6 @@ def pvalue_text(p: float, n_permutations: int, from_moments: bool = False, at_bo
     """Return a p-value; the lower bound 1 / (B + 1) of a permutation p-value, and an underflow, are written as bounds.
 
     ``at_bound`` states whether a corrected p-value comes from one at its lower bound; by default p is not corrected.
-
-    Examples
-    --------
-    >>> pvalue_text(0.001, 999), pvalue_text(0.0432, 9999), pvalue_text(0.00002, 999, from_moments=True)
-    ('p ≤ 0.001 (999 permutations)', 'p = 0.043', 'p = 2e-05 (Pearson type III)')
-    >>> pvalue_text(0.003, 999, at_bound=True)
-    'p ≤ 0.003 (999 permutations)'
     """
     if from_moments:
         bound = f"p < {SMALLEST_PVALUE:g}" if p < SMALLEST_PVALUE else f"p = {p:.2g}"
@@ -86,25 +62,13 @@ def pvalue_text(p: float, n_permutations: int, from_moments: bool = False, at_bo
 
 
 def effect_text(effect: float, interval: Sequence[float] | None, words: str = "95% interval ") -> str:
-    """Return an effect, the share of the dispersion between groups, with its 95% interval.
-
-    Examples
-    --------
-    >>> effect_text(0.028, (0.021, 0.036)), effect_text(-0.001, None)
-    ('2.8% (95% interval 2.1% to 3.6%)', '0.0%')
-    """
+    """Return an effect, the share of the dispersion between groups, with its 95% interval."""
     known = interval is not None and all(map(math.isfinite, interval))
     return f"{max(effect, 0.0):.1%}" + (" ({}{:.1%} to {:.1%})".format(words, *interval or ()) if known else "")
 
 
 def round_numbers(text: str) -> str:
-    """Return a text with its decimal numbers rounded to four digits.
-
-    Examples
-    --------
-    >>> round_numbers("Mallows(nu=0.06666666666666667)")
-    'Mallows(nu=0.06667)'
-    """
+    """Return a text with its decimal numbers rounded to four digits."""
     return re.sub(r"\d+\.\d{5,}(?:e-?\d+)?", lambda match: f"{float(match[0]):.4g}", text)
 
 
@@ -112,15 +76,7 @@ def round_numbers(text: str) -> str:
 
 
 def join_names(names: Sequence[str], limit: int) -> str:
-    """Return at most ``limit`` names as an enumeration, with the number of omitted ones.
-
-    Examples
-    --------
-    >>> join_names(["a", "b", "c"], 6), join_names(["a", "b", "c"], 2), join_names(["a"], 2)
-    ('a, b and c', 'a, b and 1 more', 'a')
-    >>> join_names(["Brown, Ann", "Lee, Bo", "Fox, Cy"], 6)
-    'Brown, Ann; Lee, Bo; and Fox, Cy'
-    """
+    """Return at most ``limit`` names as an enumeration, with the number of omitted ones."""
     shown = list(names[:limit]) + ([f"{len(names) - limit:,} more"] if len(names) > limit else [])
     if len(shown) > 1 and any("," in name for name in shown):
         return "; ".join([*shown[:-1], f"and {shown[-1]}"])
@@ -128,16 +84,7 @@ def join_names(names: Sequence[str], limit: int) -> str:
 
 
 def ballot_text(ballot: Data, limit: int = 4, length: int = 24, approvals: bool = False) -> str:
-    """Return the first positions of a ballot, best first, or its first pairs; a shared last position is omitted.
-
-    Examples
-    --------
-    >>> from rankernel import Rankings
-    >>> ballot_text(Rankings.from_orders([["a", {"b", "c"}, "d"]], items=list("abcdef")))
-    'a > b = c > d'
-    >>> ballot_text(Rankings.from_orders([[{"b", "c"}]], items=list("abcdef")), approvals=True)
-    'approves b and c'
-    """
+    """Return the first positions of a ballot, best first, or its first pairs; a shared last position is omitted."""
     names = short_names(ballot.items, length)
     if isinstance(ballot, Preferences):
         short = dict(zip(ballot.items, names, strict=True))
@@ -170,51 +117,29 @@ def tie_text(names: list[str]) -> str:
 
 @lru_cache(maxsize=256)
 def short_names(names: tuple[str, ...], length: int) -> tuple[str, ...]:
-    """Return names of at most ``length`` characters; names that differ stay different.
-
-    Examples
-    --------
-    >>> short_names(("Candidate number 1 Beta", "Candidate number 2 Beta"), 12)
-    ('… 1 Beta', '… 2 Beta')
-    """
+    """Return names of at most ``length`` characters; names that differ stay different."""
     return distinct_names(names, lambda text: len(text) <= length)
 
 
 def short_name(name: str, length: int) -> str:
-    """Return a name of at most ``length`` characters.
-
-    Examples
-    --------
-    >>> short_name("Featherstonehaugh", 8), short_name("Featherstonehaugh 12", 12)
-    ('Feather…', 'Feathers… 12')
-    """
+    """Return a name of at most ``length`` characters."""
     return shortened(name, lambda text: len(text) <= length)
 
 
 def distinct_names(names: Sequence[str], fits: Fits) -> tuple[str, ...]:
-    """Return names that fit; those that would become equal keep their end or lose their middle, or get a number."""
-    shown = [shortened(name, fits) for name in names]
-    for candidates in (endings, without_middle):
-        for indices in ambiguous(shown, names):
-            other = [next((text for text in candidates(names[i]) if fits(text)), shown[i]) for i in indices]
-            remaining = set(shown) - {shown[i] for i in indices}
-            if len(set(other)) == len({names[i] for i in indices}) and not remaining.intersection(other):
-                for i, text in zip(indices, other, strict=True):
-                    shown[i] = text
-    equal = [names[i] for indices in ambiguous(shown, names) for i in indices]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(equal), start=1)}
-    return tuple(
-        shortened(name, fits, f" {numbers[name]}") if name in numbers else text
-        for name, text in zip(names, shown, strict=True)
-    )
+    """Return names that fit; those that would become equal keep their end or, if that is equal too, get a number."""
+    shown = {name: shortened(name, fits) for name in names}
+    for name in ambiguous(shown):
+        shown[name] = next(filter(fits, endings(name)), shown[name])
+    for number, name in enumerate(ambiguous(shown), start=1):
+        shown[name] = shortened(name, fits, f" {number}")
+    return tuple(shown[name] for name in names)
 
 
-def ambiguous(shown: list[str], names: Sequence[str]) -> list[list[int]]:
-    """Return the sets of indices of different names that are shown as the same text."""
-    indices: dict[str, list[int]] = {}
-    for i, text in enumerate(shown):
-        indices.setdefault(text, []).append(i)
-    return [same for same in indices.values() if len({names[i] for i in same}) > 1]
+def ambiguous(shown: dict[str, str]) -> list[str]:
+    """Return the names that are shown as the text of another name."""
+    n_names = Counter(shown.values())
+    return [name for name, text in shown.items() if n_names[text] > 1]
 
 
 def shortened(name: str, fits: Fits, suffix: str | None = None) -> str:
@@ -240,24 +165,11 @@ def endings(name: str) -> Iterator[str]:
         yield "…" + words[-1][start:]
 
 
-def without_middle(name: str) -> Iterator[str]:
-    """Yield a name without its middle, the longest first."""
-    for omitted in range(1, len(name) - 1):
-        half = (len(name) - omitted + 1) // 2
-        yield f"{name[:half].rstrip()}…{name[half + omitted :].lstrip()}"
-
-
 # ---------------------------------------------------------------------- widths in pictures
 
 
 def text_width(text: str, size: float = 13.0) -> float:
-    """Return an upper estimate of the width of a text, as the reader's font is not known.
-
-    Examples
-    --------
-    >>> text_width("ill", 10.0) < text_width("amp", 10.0) < text_width("WWW", 10.0)
-    True
-    """
+    """Return an upper estimate of the width of a text, as the reader's font is not known."""
     return size * sum(map(character_width, text))
 
 
@@ -271,17 +183,6 @@ def character_width(character: str) -> float:
     if character in WIDE_CHARACTERS:
         return 1.0 if character in "mW@%…" else 0.88
     return 0.72 if character.isupper() else 0.65
-
-
-def fit_text(text: str, width: float, size: float = 13.0) -> str:
-    """Return a text shortened to a width.
-
-    Examples
-    --------
-    >>> fit_text("Amberlow", 1000), fit_text("Amberlow", 45)
-    ('Amberlow', 'Amb…')
-    """
-    return shortened(text, lambda shown: text_width(shown, size) <= width)
 
 
 def fit_names(names: Sequence[str], width: float, size: float = 13.0) -> tuple[str, ...]:
@@ -303,7 +204,7 @@ def wrapped(text: str, width: float) -> list[str]:
         if lines and text_width(longer) <= width:
             lines[-1] = longer
         else:
-            lines.append(fit_text(word, width))
+            lines.append(shortened(word, lambda shown: text_width(shown) <= width))
     return lines
 
 
@@ -319,13 +220,7 @@ def sentences() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True)
 class Wording:
-    """The nouns of a report; approval ballots have some sentences of their own.
-
-    Examples
-    --------
-    >>> Wording("film", "judge").say("data", n_voters="3 judges", n_items="2 films")
-    '3 judges ranked 2 films.'
-    """
+    """The nouns of a report; approval ballots have some sentences of their own."""
 
     item: str = "item"  # what is ranked, in the singular
     voter: str = "voter"  # who ranks, in the singular
@@ -395,40 +290,18 @@ class Wording:
         """Return a number of ballots, with an adjective such as "different"."""
         return plural(number, f"{kind} {self.ballot}".strip())
 
-    def shift_size(self, shift: float) -> str:
-        """Return the size of a difference in position or approval."""
-        return f"{abs(shift):.0f}" if self.approvals else f"{abs(shift):.1f}"
-
     def signed_shift(self, shift: float) -> str:
-        """Return a difference with its sign: + for a better (smaller) mean position or more approvals.
-
-        Examples
-        --------
-        >>> Wording().signed_shift(-1.0), Wording(approvals=True).signed_shift(34.2)
-        ('+1.0', '−34')
-        """
-        return f"{'+' if shift < 0 else '−'}{self.shift_size(shift)}"
+        """Return a difference with its sign: + for a better (smaller) mean position or more approvals."""
+        return f"{'+' if shift < 0 else '−'}{abs(shift):.{0 if self.approvals else 1}f}"
 
 
 def with_article(noun: str) -> str:
-    """Return a noun with its indefinite article.
-
-    Examples
-    --------
-    >>> with_article("item"), with_article("candidate")
-    ('an item', 'a candidate')
-    """
+    """Return a noun with its indefinite article."""
     return f"{'an' if noun[:1].casefold() in set('aeiou') else 'a'} {noun}"
 
 
 def pluralized(noun: str) -> str:
-    """Return the plural of a noun.
-
-    Examples
-    --------
-    >>> pluralized("candidate"), pluralized("city"), pluralized("dish")
-    ('candidates', 'cities', 'dishes')
-    """
+    """Return the plural of a noun."""
     if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
         return noun[:-1] + "ies"
     return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
