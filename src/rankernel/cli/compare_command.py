@@ -140,7 +140,6 @@ def read_groups(
 def join_battles(files: list[Path], reading: Reading) -> Source | None:
     """Return two files of comparisons as groups of comparisons; None if they contain rankings."""
     from rankernel.comparisons import Comparisons
-    from rankernel.reports.battles import comparison_source
 
     found = [read_battles(file, reading) for file in files]
     names = [file.name if files[0].name != files[1].name else str(file) for file in files]
@@ -154,7 +153,7 @@ def join_battles(files: list[Path], reading: Reading) -> Source | None:
     first, second, outcome, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
     labels = {"file": np.repeat(names, [len(column[0]) for column in columns])}
     joined = Comparisons.from_arrays(first, second, outcome, weights=weights, labels=labels)
-    return comparison_source(joined, "file", title=" and ".join(names), group_name="file", voter="judge")
+    return Source.of(joined, "file", title=" and ".join(names))
 
 
 def compare_rankings(

@@ -371,25 +371,23 @@ def read_source(file: Path | None, reading: Reading, *labels: str, battles: bool
     if reading.only and file is not None and reading.by is None:
         raise UsageError("--only selects groups of a column: give --by COLUMN, too")
     with progress("Reading"):
-        comparisons = read_battles(file, reading) if battles and file is not None and not labels else None
         if file is None:
             source = bundled_example(reading, labels)
-        elif comparisons is not None:
-            source = battle_source(file, reading, comparisons)
         else:
-            source = file_source(file, reading, labels)
+            data: Any = read_battles(file, reading) if battles and not labels else None
+            data = read_rankings(file, reading, labels) if data is None else data
+            with usage_errors():
+                source = Source.of(data, reading.by, printable(reading.by or ""), origin=file.name)
         return select_groups(source, reading.only) if reading.only else source
 
 
-def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source:
-    """Return the rankings of a file with its title, description and groups."""
+def read_rankings(file: Path, reading: Reading, labels: tuple[str, ...]) -> Data:
+    """Return the rankings of a file with the label columns that are needed."""
     from rankernel.io.registry import read
 
     columns = dict.fromkeys([*([reading.by] if reading.by else []), *reading.options.get("label_columns", []), *labels])
-    data = read(file, **reading.options | ({"label_columns": list(columns)} if columns else {}))
-    groups = data.labels[reading.by] if reading.by else None
-    voter = "judge" if data.source.format.startswith("pairs") else "voter"
-    return Source.of(data, file.name, group_name=printable(reading.by or ""), groups=groups, voter=voter)
+    data: Data = read(file, **reading.options | ({"label_columns": list(columns)} if columns else {}))
+    return data
 
 
 def read_battles(file: Path, reading: Reading) -> Comparisons | None:
@@ -401,15 +399,6 @@ def read_battles(file: Path, reading: Reading) -> Comparisons | None:
     wanted = reading.options.get("format")
     is_known = wanted == "pairs" if wanted else is_table_of_pairs(file, options)
     return read_comparisons(file, **options) if is_known else None
-
-
-def battle_source(file: Path, reading: Reading, data: Comparisons) -> Source:
-    """Return the source of the comparisons of a file, with their groups."""
-    from rankernel.reports.battles import comparison_source
-
-    name, by = printable(file.name), printable(reading.by or "")
-    with usage_errors():
-        return comparison_source(data, reading.by, title=name, origin=name, group_name=by, voter="judge")
 
 
 def bundled_example(reading: Reading, labels: tuple[str, ...]) -> Source:

@@ -15,7 +15,6 @@ from rankernel._utils.checks import (
     check_choice,
     check_flag,
     check_integer,
-    check_labels,
     check_names,
     check_path,
     check_text,
@@ -164,7 +163,7 @@ def report(
     noun : str, optional
         What is ranked, such as ``"candidate"``; by default guessed from the file.
     voter : str, optional
-        Who ranks; by default ``"voter"``, and ``"judge"`` for comparisons.
+        Who ranks; by default ``"voter"``, and ``"judge"`` for comparisons and files of them.
     sample : bool, optional
         Whether the voters are a sample, so that the closest contest gets an interval, or a full count. By default
         rankings of candidates are a full count, all others a sample.
@@ -191,7 +190,6 @@ def report(
     from rankernel.kernels import as_kernel
     from rankernel.learn.hierarchy import Linkage
     from rankernel.reports.ballots import Source
-    from rankernel.reports.battles import comparison_source
     from rankernel.reports.findings import findings_of
     from rankernel.reports.page import pictures, render_page
     from rankernel.reports.summary import Settings, headline, summarize
@@ -213,35 +211,12 @@ def report(
         rng=as_seed(rng),
         **chosen,
     )
-    fields: dict[str, Any] = {"sample": None if sample is None else check_flag("sample", sample)}
-    if isinstance(data, Comparisons):
-        column = groups if isinstance(groups, str) else "group"
-        named = {name: text for name, text in (("title", title), ("noun", noun)) if text is not None}
-        fields |= named | {"voter": voter or "judge", "group_name": "" if groups is None else group_name or column}
-        source = comparison_source(data, groups, **fields)
-    else:
-        rankings = as_data(data, name="data")
-        labels, column = group_labels(rankings, groups)
-        fields |= {"voter": voter or "voter", "group_name": "" if groups is None else group_name or column}
-        source = Source.of(rankings, title=title, noun=noun, groups=labels, **fields)
+    stated: dict[str, Any] = {"title": title, "noun": noun, "voter": voter, "group_name": group_name}
+    stated["sample"] = None if sample is None else check_flag("sample", sample)
+    source = Source.of(data if isinstance(data, Comparisons) else as_data(data, name="data"), groups, **stated)
     summary = summarize(source, settings)
     drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}
     made = Report(headline(summary), render_page(summary), drawn, findings_of(summary))
     if target is not None:
         made.save(target)
     return made
-
-
-def group_labels(rankings: Any, groups: Any) -> tuple[Any, str]:
-    """Return the group of each row as text, None without groups, and what the groups are."""
-    if groups is None:
-        return None, "group"
-    column = "group"
-    if isinstance(groups, str):
-        columns = rankings.labels
-        if groups not in columns:
-            known = ", ".join(map(printable, columns)) or "none"
-            raise RankingError(f"groups={groups!r} is not a label column of the data; there are: {known}")
-        column, groups = groups, columns[groups]
-    labels = check_labels("groups", groups, len(rankings)).astype(str)
-    return labels, column

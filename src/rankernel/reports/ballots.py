@@ -1,4 +1,4 @@
-"""The ballots of a report: rankings with their names and groups, first choices, approvals and head-to-head contests.
+"""The data of a report: rankings or comparisons with their names and groups, first choices, approvals and contests.
 
 Head-to-head contests count strict preferences only: a voter who ties two items, or says nothing of one of them, is
 undecided between the two.
@@ -6,22 +6,26 @@ undecided between the two.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
-from rankernel._utils.checks import printable
+from rankernel._utils.checks import check_labels, printable
 from rankernel.comparisons import Comparisons
-from rankernel.data import Data, group_codes, pairwise_wins, rename_items, with_counts
+from rankernel.data import Data, as_data, group_codes, pairwise_wins, rename_items, with_counts
 from rankernel.errors import RankingError
 from rankernel.io.source import FileSource
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings
 from rankernel.reports.text import Wording, plural
+
+if TYPE_CHECKING:
+    from rankernel.models.leaderboard import Leaderboard
 
 UNNAMED = "(none)"  # shown for a group whose name is empty
 ELECTION_WORDS = ("election", "mayor", "council", "ward", "precinct", "senate", "leader", "supervisor", "blt", "seats")
@@ -49,12 +53,29 @@ class Source:
     comparison_groups: NDArray[np.str_] | None = None  # group of each comparison, if judges are in several groups
 
     @classmethod
-    def of(cls, data: Data, origin: str = "", title: str | None = None, noun: str | None = None, **more: Any) -> Source:
-        """Return rankings with what is known of their file; title and noun are those of the file by default."""
-        about = data.source
-        stated = printable(title or (about.title if about else "") or origin or cls.title)
-        noun = noun or guess_noun(stated, about, data.items, more.get("group_name", ""))
-        return cls(data, stated, printable(origin), noun=printable(noun), about=about, **more)
+    def of(
+        cls, data: Any, groups: Any = None, group_name: str | None = None, origin: str = "", **stated: Any
+    ) -> Source:
+        """Return rankings or comparisons with what is known of their file, unless it is stated.
+
+        ``groups`` are names of groups or a label column. The rankings of comparisons are those of the judges; groups of
+        comparisons are groups of judges if every judge is in one of them.
+        """
+        about, battles = data.source, isinstance(data, Comparisons)
+        rankings = rankings_of_judges(data) if battles else data
+        column = groups if isinstance(groups, str) else "group"
+        fields = {name: value for name, value in stated.items() if value is not None}
+        fields |= {"origin": printable(origin), "group_name": "" if groups is None else group_name or column}
+        fields["title"] = printable(fields.get("title") or (about.title if about else "") or origin or cls.title)
+        guessed = fields.get("noun") or guess_noun(fields["title"], about, data.items, fields["group_name"])
+        fields["noun"] = printable(guessed)
+        if battles or (about and about.format.startswith("pairs")):
+            fields = {"voter": "judge"} | fields
+        if battles:
+            fields |= {"comparisons": data} | ({} if groups is None else groups_of_judges(data, rankings, groups))
+        elif groups is not None:
+            fields["groups"] = group_labels(data, groups)
+        return cls(rankings, about=about, **fields)
 
     def __post_init__(self) -> None:
         if not len(self.rankings):
@@ -118,6 +139,98 @@ def guess_noun(title: str, about: FileSource | None, items: tuple[str, ...], col
     words = f"{title} {file_format} {column}".casefold()
     named = [item.casefold().startswith("candidate") for item in items]
     return "candidate" if any(word in words for word in ELECTION_WORDS) or (named and all(named)) else "item"
+
+
+def group_labels(data: Data, groups: Any) -> NDArray[np.str_]:
+    """Return the group of each row as text, from an array or a label column."""
+    if isinstance(groups, str):
+        if groups not in data.labels:
+            known = ", ".join(map(printable, data.labels)) or "none"
+            raise RankingError(f"groups={groups!r} is not a label column of the data; there are: {known}")
+        groups = data.labels[groups]
+    return np.asarray(check_labels("groups", groups, len(data)).astype(str))
+
+
+# ---------------------------------------------------------------------- comparisons
+
+MAX_PARTIAL = 10  # items up to which the partial orders of judges are shown; of more, their Bradley-Terry rankings
+SCORES = {"bradley_terry": "Bradley-Terry strength", "borda": "mean win rate"}
+
+
+def rankings_of_judges(data: Comparisons) -> Data:
+    """Return one row per judge: a partial order if there are few items, else a Bradley-Terry ranking.
+
+    Judges with too few comparisons for a ranking are left out. Without judges there is one row, the ranking of all.
+    """
+    if data.judges and data.n_items <= MAX_PARTIAL:
+        preferences = data.preferences()
+        return preferences if len(preferences) == 1 or not preferences.is_ranking().all() else with_judges(preferences)
+    if data.judges:
+        with suppress(RankingError):  # no judge has enough comparisons
+            return data.rankings()
+    return data.rankings(np.zeros(len(data)), min_comparisons=1)
+
+
+def with_judges(preferences: Preferences) -> Data:
+    """Return preferences that are rankings as rankings, labelled by their judge."""
+    rankings: Any = as_data(preferences)
+    return type(rankings)._trusted(
+        rankings.ranks, rankings.items, rankings.counts, {"group": np.array(preferences.users)}
+    )
+
+
+def groups_of_judges(data: Comparisons, rankings: Data, by: Any) -> dict[str, NDArray[np.str_]]:
+    """Return the groups of the rankings of judges, or of comparisons if a judge is in several groups."""
+    names, codes = data.groups(by)
+    labels, of_judge = np.array(names, dtype=str), np.full(data.n_judges, -1)
+    if len(rankings) > 1:
+        of_judge[data.judge] = codes
+        if (of_judge[data.judge] == codes).all():
+            shown = rankings.users if isinstance(rankings, Preferences) else rankings.labels["group"].tolist()
+            return {"groups": labels[of_judge[[data.judges.index(judge) for judge in shown]]]}
+    return {"comparison_groups": labels[codes]}
+
+
+def find_leaderboard(data: Comparisons, seed: int) -> Leaderboard:
+    """Return the leaderboard by Bradley-Terry strengths or, if these do not exist, by mean win rates."""
+    from rankernel.models.leaderboard import leaderboard
+
+    found: Leaderboard
+    try:
+        found = leaderboard(data, rng=seed)
+    except RankingError:  # not all items are connected by wins in both directions
+        found = leaderboard(data, score="borda", rng=seed)
+    return found
+
+
+def behind(data: Comparisons, first: str, second: str) -> dict[str, int]:
+    """Return the comparisons of two items: their number, wins, losses and ties, and the number of their judges."""
+    a, b = data.items.index(first), data.items.index(second)
+    forward, backward = ((data.first == x) & (data.second == y) for x, y in ((a, b), (b, a)))
+    rows = np.flatnonzero(forward | backward)
+    won = np.where(forward, data.outcome, -data.outcome)[rows]
+    n_judges = len(np.unique(data.judge[rows])) if data.judges else 0
+    wins, losses = int((won > 0).sum()), int((won < 0).sum())
+    return {"n": len(rows), "wins": wins, "losses": losses, "ties": len(rows) - wins - losses, "n_judges": n_judges}
+
+
+def sizes_of_items(data: Comparisons) -> tuple[IntArray, IntArray]:
+    """Return the number of comparisons of each item, and of the judges who made them."""
+    items = np.concatenate([data.first, data.second])
+    n_comparisons = np.bincount(items, minlength=data.n_items)
+    if not data.judges:
+        return n_comparisons, np.zeros_like(n_comparisons)
+    distinct = np.unique(items * data.n_judges + np.concatenate([data.judge, data.judge]))
+    return n_comparisons, np.bincount(distinct // data.n_judges, minlength=data.n_items)
+
+
+def judges_of_half(data: Comparisons) -> int:
+    """Return the smallest number of judges who made half of the comparisons."""
+    largest = np.sort(np.bincount(data.judge))[::-1]
+    return int(np.searchsorted(np.cumsum(largest), len(data) / 2) + 1)
+
+
+# ---------------------------------------------------------------------- distinct ballots
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from rankernel.errors import require
 from rankernel.learn.hierarchy import node_clusters, node_summaries
 from rankernel.preferences import Preferences
 from rankernel.reports import summary as statements
-from rankernel.reports.battles import SCORES, sizes_of_items
+from rankernel.reports.ballots import SCORES, sizes_of_items
 from rankernel.reports.clusters import MAX_CLUSTERS, Clustering, largest_shifts, members
 from rankernel.reports.groups import Comparison, pairs_in_words, relative_error
 from rankernel.reports.summary import Summary

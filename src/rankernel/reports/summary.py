@@ -18,21 +18,24 @@ from rankernel.kernels.exponential import Mallows
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 from rankernel.reports.ballots import (
+    SCORES,
     Ballots,
     Contests,
     KemenyRanking,
     Round,
     Source,
     View,
+    behind,
     count_contests,
     distinct_ballots,
     find_kemeny_ranking,
+    find_leaderboard,
     first_counts,
     has_preference,
     instant_runoff,
+    judges_of_half,
     mean_positions,
 )
-from rankernel.reports.battles import SCORES, behind, find_leaderboard, judges_of_half
 from rankernel.reports.clusters import (
     MIN_BALLOTS,
     MIN_VOTERS,
