@@ -13,7 +13,7 @@ import rankernel as rk
 from benchmarks.clock import save
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
 from rankernel.reports.ballots import Source, distinct_ballots
-from rankernel.reports.clusters import MAX_CLUSTERS, number_of_clusters
+from rankernel.reports.clusters import MAX_CLUSTERS, Settings, number_of_clusters
 
 LENGTHS = {1: 0.2, 2: 0.2, 3: 0.3, 8: 0.3}
 
@@ -85,7 +85,7 @@ def clusters_found(rankings, seed):
     """Return the number of clusters of a report, 1 without clusters."""
     ballots = distinct_ballots(Source(rankings))
     kernel = rk.Mallows("median").resolve(ballots.rankings)
-    return number_of_clusters(ballots, kernel, "auto", "ward", seed).n_clusters
+    return number_of_clusters(ballots, Settings(kernel, rng=seed)).n_clusters
 
 
 def main():

@@ -19,7 +19,8 @@ from rankernel.gram import plan as gram_plan
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator
 from rankernel.kernels import Facts
 from rankernel.reports.ballots import Source
-from rankernel.reports.summary import Settings, summarize
+from rankernel.reports.clusters import Settings
+from rankernel.reports.summary import summarize
 from rankernel.stats.mmd import mmd2_streamed
 
 sampling_allowed = pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")

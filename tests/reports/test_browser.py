@@ -10,8 +10,9 @@ from browsing import Watched, open_browser
 from rankernel import Mallows, Rankings
 from rankernel.datasets import load_example
 from rankernel.reports.ballots import Source
+from rankernel.reports.clusters import Settings
 from rankernel.reports.page import render_page
-from rankernel.reports.summary import Settings, summarize
+from rankernel.reports.summary import summarize
 
 ATTACKS = [
     "<script>window.broken = 1</script>",

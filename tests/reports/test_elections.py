@@ -13,8 +13,9 @@ from real_data import needs_data
 from rankernel import Rankings
 from rankernel.io.source import FileSource
 from rankernel.reports.ballots import Source, instant_runoff
+from rankernel.reports.clusters import Settings
 from rankernel.reports.page import render_page
-from rankernel.reports.summary import Settings, summarize
+from rankernel.reports.summary import summarize
 
 
 def runoff_of_voters(lists, items):

@@ -18,6 +18,7 @@ from rankernel.reports.clusters import (
     ALPHA,
     SAMPLE_SIZE,
     Evidence,
+    Settings,
     Step,
     adjusted_rand_index,
     dispersion,
@@ -25,12 +26,12 @@ from rankernel.reports.clusters import (
     predictive_pvalue,
 )
 from rankernel.reports.page import render_page
-from rankernel.reports.summary import Settings, summarize
+from rankernel.reports.summary import summarize
 
 
 def evidence(rankings, seed=0):
     ballots = distinct_ballots(Source(rankings))
-    return number_of_clusters(ballots, Mallows("median").resolve(ballots.rankings), "auto", "ward", seed)
+    return number_of_clusters(ballots, Settings(Mallows("median").resolve(ballots.rankings), rng=seed))
 
 
 def planted(n_groups, n_rankings=160, theta=1.0, seed=0, lengths=None):

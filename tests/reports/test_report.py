@@ -22,7 +22,7 @@ from rankernel import Kendall, Mallows, Rankings, read, report
 from rankernel.datasets import load_example, mallows
 from rankernel.errors import MissingExtraError, RankingError
 from rankernel.reports.ballots import Source, distinct_ballots, mean_positions, sample_voters, view_of
-from rankernel.reports.clusters import distinctions, letter
+from rankernel.reports.clusters import Settings, distinctions, letter
 from rankernel.reports.groups import (
     bootstrap_intervals,
     compare_groups,
@@ -31,7 +31,7 @@ from rankernel.reports.groups import (
     wilson_interval,
 )
 from rankernel.reports.page import content_policy, palette, png_address, render_page, script_data
-from rankernel.reports.summary import Settings, summarize
+from rankernel.reports.summary import summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
 from rankernel.stats.k_sample import k_sample_test
 
@@ -289,8 +289,8 @@ def test_only_the_largest_groups_are_compared_in_pairs():
     source = Source(source.rankings[kept], group_name="ward", groups=source.groups[kept])
     settings = Settings(n_permutations=99, n_clusters=1)
     summary = summarize(source, settings)
-    kernel, groups = summary.embedding.kernel, groups_to_compare(source, None)
-    found = compare_groups(summary.ballots, groups, kernel, settings, max_groups=4)
+    kernel, groups = summary.settings.kernel, groups_to_compare(source, None)
+    found = compare_groups(summary.ballots, groups, summary.settings, max_groups=4)
     assert found.n_groups == 5
     names = [f"ward {number}" for number in (1, 2, 3, 4, 5)]
     assert list(found.sizes) == ["ward 1", "ward 2", "ward 4", "ward 5"]
@@ -332,7 +332,7 @@ def test_comparisons_match_the_pairwise_test():
     source = wards(3, 240)
     summary = summarize(source, Settings(n_permutations=99, n_clusters=1))
     assert summary.comparisons.sizes == {f"ward {number}": 80 for number in (1, 2, 3)}
-    kernel = summary.embedding.kernel
+    kernel = summary.settings.kernel
     expected = k_sample_test(source.rankings, source.groups, kernel, n_permutations=99).pairwise()
     pairs = summary.comparisons.pairs
     found = {(pair.first, pair.second): (pair.statistic, pair.effect, pair.adjusted_pvalue) for pair in pairs}
@@ -347,7 +347,7 @@ def test_voters_of_large_groups_are_sampled_in_proportion():
     settings = Settings(n_permutations=9, n_clusters=1)
     summary = summarize(source, settings)
     assert summary.ballots.groups == ("large", "small")
-    found = compare_groups(summary.ballots, [0, 1], summary.embedding.kernel, settings, max_distinct=20)
+    found = compare_groups(summary.ballots, [0, 1], summary.settings, max_distinct=20)
     assert found.pairs[0].n_voters == (16, 3)
     text = text_of(render_page(replace(summary, comparisons=found)))
     assert "tested on a random sample of 19 of 120 voters" in text

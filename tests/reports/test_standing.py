@@ -19,7 +19,8 @@ from rankernel.reports.ballots import (
     first_counts,
     mean_positions,
 )
-from rankernel.reports.summary import Settings, first_choices, headline, kemeny_ranking, summarize
+from rankernel.reports.clusters import Settings
+from rankernel.reports.summary import first_choices, headline, kemeny_ranking, summarize
 
 
 def brute_force_ahead(ranks, counts):

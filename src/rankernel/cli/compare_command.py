@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,9 +78,9 @@ def compare(reading: Reading, computing: Computing, showing: Showing, testing: T
     if sequential:
         compare_sequentially(source, kernel, method, facts, showing)
         return
+    from rankernel.reports.clusters import Settings
     from rankernel.reports.findings import group_numbers
     from rankernel.reports.groups import compare_battles, groups_to_compare
-    from rankernel.reports.summary import Settings
 
     settings = Settings(method=method, n_permutations=testing.permutations, rng=computing.seed)
     groups = groups_to_compare(source, None)
@@ -178,7 +178,8 @@ def compare_rankings(
         first, second = (ballots.of_group(group) for group in groups)
         result = mmd_aggregated_test(first, second, **options)
         return one_comparison(result, ballots, [names[group] for group in groups], settings)
-    return compare_groups(ballots, groups, resolved or Mallows("median"), settings, max_distinct=MAX_DISTINCT)
+    chosen = replace(settings, kernel=resolved or Mallows("median"))
+    return compare_groups(ballots, groups, chosen, max_distinct=MAX_DISTINCT)
 
 
 def judges_in_order(source: Source, column: str) -> list[Data]:

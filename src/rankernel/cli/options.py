@@ -532,7 +532,8 @@ def read_job(file: Path | None, reading: Reading, computing: Computing, battles:
 
 def summarize_job(job: Job, seed: int, **settings: Any) -> Summary:
     """Return the summary of a job, with a progress bar."""
-    from rankernel.reports.summary import Settings, summarize
+    from rankernel.reports.clusters import Settings
+    from rankernel.reports.summary import summarize
 
     with progress("Ballots") as step:
         return summarize(job.source, Settings(kernel=job.kernel, method=job.method, rng=seed, **settings), step)

@@ -94,6 +94,11 @@ class Source:
         return names, numbers[codes.ravel()]
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether voters, or comparisons, are in groups."""
+        return self.groups is not None or self.comparison_groups is not None
+
+    @property
     def is_sample(self) -> bool:
         """Whether the voters are a sample, such as judges or respondents, not the full count of an election."""
         return self.noun != "candidate" if self.sample is None else self.sample

@@ -13,7 +13,7 @@ only if the first two disagree.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from rankernel.data import Data, with_counts
 from rankernel.errors import Argument, RankingError
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.exponential import Mallows
 from rankernel.models.mallows import MallowsModel
 from rankernel.models.null_models import fit_mallows, fit_plackett_luce, sample_like
 from rankernel.models.plackett_luce import PlackettLuce
@@ -40,6 +41,7 @@ from rankernel.reports.ballots import (
 )
 from rankernel.reports.text import Wording, ballot_text
 
+MAX_BALLOTS = 1500  # on the map and in the dendrogram
 N_COMPONENTS = 2
 N_FEATURES = 200
 MAX_NUMBERS = 2**25  # in the Nyström features of all ballots; very many ballots get fewer features
@@ -64,11 +66,24 @@ MIN_SHARE = 0.5  # of the voters of a cluster, who share the preference that it 
 # ---------------------------------------------------------------------- kernel values and map
 
 
+@dataclass(frozen=True)
+class Settings:
+    """The options of a report; see :func:`rankernel.report`."""
+
+    kernel: Kernel = field(default_factory=lambda: Mallows(nu="median"))
+    method: MethodLike = "auto"
+    n_clusters: int | None = None
+    linkage: str = "ward"
+    n_permutations: int = 999
+    compare: tuple[str, ...] | None = None  # names of the groups to compare: all if None, none if empty
+    max_ballots: int = MAX_BALLOTS  # on the map and in the dendrogram
+    rng: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Embedding:
     """Kernel values and map coordinates of the ballots."""
 
-    kernel: Kernel  # with its bandwidth resolved
     gram: FloatArray  # (n_shown, n_shown): Gram matrix of the ballots shown
     features: FloatArray | None  # (n_ballots, n_features): Nyström features if the ballots shown are a sample
     points: FloatArray  # (n_ballots, 2): coordinates on the map
@@ -78,38 +93,41 @@ class Embedding:
     error: float  # standard error of a kernel value, relative to the standard deviation between ballots
 
 
-def choose_view(ballots: Ballots, kernel: Kernel, method: MethodLike, limit: int, seed: int) -> View:
-    """Return the ballots to show: at most ``limit``, fewer if their Gram matrix would take too long."""
-    view = view_of(ballots, limit, seed)
-    seconds = kernel.plan(ballots.rankings[view.rows], method=method).seconds
-    if seconds <= MAX_SECONDS:
-        return view
-    return view_of(ballots, max(int(len(view.rows) * (MAX_SECONDS / seconds) ** 0.5), 2), seed)
+def affordable(rankings: Data, settings: Settings, seconds: float, n_matrices: int = 1) -> int:
+    """Return the number of rows up to which Gram matrices take at most a time: all rows or, by the plan, fewer."""
+    needed = settings.kernel.plan(rankings, method=settings.method).seconds * n_matrices
+    return len(rankings) if needed <= seconds else max(int(len(rankings) * (seconds / needed) ** 0.5), 2)
 
 
-def embed_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLike, seed: int) -> Embedding:
+def choose_view(ballots: Ballots, settings: Settings) -> View:
+    """Return the ballots to show: all or a sample of them, fewer if their Gram matrix would take too long."""
+    view = view_of(ballots, settings.max_ballots, settings.rng)
+    limit = affordable(ballots.rankings[view.rows], settings, MAX_SECONDS)
+    return view if limit == len(view.rows) else view_of(ballots, limit, settings.rng)
+
+
+def embed_ballots(ballots: Ballots, view: View, settings: Settings) -> Embedding:
     """Return the Gram matrix of the ballots shown and the map of all ballots."""
     from rankernel.learn.components import components_of_features, components_of_gram
 
     rankings, weights = ballots.rankings, ballots.rankings.counts.astype(np.float64)
-    plan = kernel.plan(rankings[view.rows], method=method)
+    plan = settings.kernel.plan(rankings[view.rows], method=settings.method)
     gram = np.asarray(plan.gram(), dtype=np.float64)
-    features, trace, omitted = None, 1.0, 0.0
+    features, omitted, share_omitted = None, 0.0, 0.0
     if view.sampled:
         from rankernel.learn.nystrom import NystromFeatures
 
         n_features = min(N_FEATURES, max(MAX_NUMBERS // len(rankings), N_COMPONENTS))
-        nystrom = NystromFeatures(n_features, kernel=kernel, method=plan.method, random_state=seed)
+        nystrom = NystromFeatures(n_features, kernel=settings.kernel, method=plan.method, random_state=settings.rng)
         features = nystrom.fit_transform(rankings)
-        trace, omitted = nystrom.trace_, nystrom.trace_error_
+        omitted, share_omitted = nystrom.trace_error_, nystrom.trace_error_ / max(nystrom.trace_, 1e-300)
         components = components_of_features(features, weights, min(N_COMPONENTS, *features.shape))
     else:
         components = components_of_gram(gram.copy(), weights, min(N_COMPONENTS, len(gram)))
     missing = N_COMPONENTS - len(components.eigenvalues)
     points = np.pad(components.coordinates, ((0, 0), (0, missing)))
     variance = np.pad(components.variance_ratio(omitted), (0, missing))
-    error = relative_error(plan)
-    return Embedding(kernel, gram, features, points, variance, plan.details, omitted / max(trace, 1e-300), error)
+    return Embedding(gram, features, points, variance, plan.details, share_omitted, relative_error(plan))
 
 
 def relative_error(plan: Plan) -> float:
@@ -144,24 +162,24 @@ class Evidence:
     agreement: tuple[float, ...] = ()  # adjusted Rand index of halves for 2, 3, ... significant clusters
 
 
-def number_of_clusters(ballots: Ballots, kernel: Kernel, method: MethodLike, linkage: str, seed: int) -> Evidence:
+def number_of_clusters(ballots: Ballots, settings: Settings) -> Evidence:
     """Return the number of clusters of the ballots."""
     from threadpoolctl import threadpool_limits
 
-    rankings, rng = ballots.rankings, np.random.default_rng([seed, 2])
+    rankings, rng = ballots.rankings, np.random.default_rng([settings.rng, 2])
     if rankings.n_voters < MIN_VOTERS or len(rankings) < MIN_BALLOTS:
         return Evidence(1, rankings.n_voters)
     size = min(SAMPLE_SIZE, rankings.n_voters)
     rows, _ = sample_voters(rankings.counts, size, rng)
-    seconds = kernel.plan(rankings[rows], method=method).seconds * 2 * N_REPLICATES * N_SAMPLES
-    if seconds > MAX_SECONDS:
-        size = max(int(size * (MAX_SECONDS / seconds) ** 0.5), MIN_VOTERS)
+    share = affordable(rankings[rows], settings, MAX_SECONDS, 2 * N_REPLICATES * N_SAMPLES) / len(rows)
+    if share < 1:
+        size = max(int(size * share), MIN_VOTERS)
     samples: list[Evidence] = []
     with threadpool_limits(1, "blas"):  # the matrices are small
         while len(samples) < (1 if size == rankings.n_voters else N_SAMPLES):
             rows, counts = sample_voters(rankings.counts, size, rng)
             voters = with_counts(rankings[np.repeat(rows, counts)], np.ones(size))
-            samples.append(evidence_in_sample(Sample.of(voters, kernel, method, linkage), rng))
+            samples.append(evidence_in_sample(Sample.of(voters, settings), rng))
             if len(samples) == 2 and samples[0].n_clusters == samples[1].n_clusters:
                 break
     numbers = tuple(sample.n_clusters for sample in samples)
@@ -189,7 +207,7 @@ def cluster_test(sample: Sample, n_clusters: int, rng: np.random.Generator) -> S
     for name, fit in MODELS.items():
         models = [fit(sample.voters[np.flatnonzero(labels == c)]) for c in range(n_clusters - 1)]
         drawn = (sample_like(sample.voters, labels, models, rng) for _ in range(N_REPLICATES))
-        samples = (Sample.of(voters, sample.kernel, sample.method, sample.linkage) for voters in drawn)
+        samples = (Sample.of(voters, sample.settings) for voters in drawn)
         gains = np.array([each.gain(n_clusters) for each in samples])
         steps.append(Step(gain, float(gains.mean()), predictive_pvalue(gain, gains), name))
         if steps[-1].pvalue > ALPHA:
@@ -198,13 +216,7 @@ def cluster_test(sample: Sample, n_clusters: int, rng: np.random.Generator) -> S
 
 
 def predictive_pvalue(value: float, sample: FloatArray) -> float:
-    """Return the probability of a larger further draw from the normal distribution of a sample.
-
-    Examples
-    --------
-    >>> round(predictive_pvalue(3.0, np.array([0.0, 1.0, 2.0])), 3)
-    0.113
-    """
+    """Return the probability of a larger further draw from the normal distribution of a sample."""
     from scipy.special import stdtr
 
     error = sample.std(ddof=1) * np.sqrt(1 + 1 / len(sample))
@@ -220,18 +232,15 @@ class Sample:
     counts: FloatArray  # voters of each distinct ballot
     gram: FloatArray
     tree: FloatArray
-    kernel: Kernel
-    method: MethodLike
-    linkage: str
+    settings: Settings
 
     @classmethod
-    def of(cls, voters: Data, kernel: Kernel, method: MethodLike, linkage: str) -> Sample:
+    def of(cls, voters: Data, settings: Settings) -> Sample:
         """Return voters with the dendrogram of their ballots."""
         first, ballot_of_voter = voters.unique_indices()
-        gram = np.asarray(kernel.plan(voters[first], method=method).gram(), dtype=np.float64)
-        counts = np.bincount(ballot_of_voter).astype(np.float64)
-        tree = tree_of(gram, counts, linkage)
-        return cls(voters, ballot_of_voter, counts, gram, tree, kernel, method, linkage)
+        plan = settings.kernel.plan(voters[first], method=settings.method)
+        gram, counts = np.asarray(plan.gram(), dtype=np.float64), np.bincount(ballot_of_voter).astype(np.float64)
+        return cls(voters, ballot_of_voter, counts, gram, tree_of(gram, counts, settings.linkage), settings)
 
     def gain(self, n_clusters: int) -> float:
         """Return the relative reduction of the dispersion by the last of ``n_clusters`` clusters."""
@@ -254,7 +263,7 @@ class Sample:
         """Return the cluster with the nearest mean for each ballot, the clusters being those of half of the voters."""
         rows, counts = np.unique(half, return_counts=True)
         gram = self.gram[np.ix_(rows, rows)]
-        tree, found = tree_of(gram, counts, self.linkage), []
+        tree, found = tree_of(gram, counts, self.settings.linkage), []
         for n_clusters in numbers:
             shares = members(cut_tree(tree, n_clusters), counts)
             shares /= shares.sum(axis=1, keepdims=True)
@@ -264,13 +273,7 @@ class Sample:
 
 
 def adjusted_rand_index(first: Indices, second: Indices) -> float:
-    """Return the adjusted Rand index of two clusterings (Hubert and Arabie 1985); scikit-learn is slow to import.
-
-    Examples
-    --------
-    >>> round(adjusted_rand_index(np.array([0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 1])), 4)
-    0.1667
-    """
+    """Return the adjusted Rand index of two clusterings (Hubert and Arabie 1985); scikit-learn is slow to import."""
     table = np.zeros((int(first.max()) + 1, int(second.max()) + 1))
     np.add.at(table, (first, second), 1)
     together, rows, columns = ((each * (each - 1)).sum() for each in (table, table.sum(axis=1), table.sum(axis=0)))
@@ -360,25 +363,17 @@ class Clustering:
     consensus_rule: str  # name of the sentence that describes the consensus
 
 
-def cluster_ballots(
-    ballots: Ballots,
-    view: View,
-    embedding: Embedding,
-    linkage: str,
-    n_clusters: int | None,
-    method: MethodLike,
-    seed: int,
-) -> Clustering | None:
+def cluster_ballots(ballots: Ballots, view: View, embedding: Embedding, settings: Settings) -> Clustering | None:
     """Return the clusters, or None if there is only one distinct ballot."""
     if len(view.rows) < 2:
         return None
     rankings, share = ballots.rankings, ballots.approve_all_share
-    tree = tree_of(embedding.gram, view.counts, linkage)
-    evidence = None if n_clusters else number_of_clusters(ballots, embedding.kernel, method, linkage, seed)
-    k = n_clusters or cast(Evidence, evidence).n_clusters
+    tree = tree_of(embedding.gram, view.counts, settings.linkage)
+    evidence = None if settings.n_clusters else number_of_clusters(ballots, settings)
+    k = evidence.n_clusters if evidence else settings.n_clusters or 1
     labels = assign_all(cut_tree(tree, k), view, embedding)
     labels = np.argsort(np.argsort(-np.bincount(labels, rankings.counts), kind="stable"))[labels]  # the largest first
-    rule, consensus = consensus_rule(embedding.kernel, ballots)
+    rule, consensus = consensus_rule(settings.kernel, ballots)
     parts = [rankings[np.flatnonzero(labels == number)] for number in range(int(labels.max()) + 1)]
     clusters = [
         Cluster(

@@ -20,7 +20,7 @@ def findings_of(summary: Summary) -> dict[str, Any]:
         "n_voters": rankings.n_voters,
         "n_items": rankings.n_items,
         "n_distinct": len(rankings),
-        "kernel": str(summary.embedding.kernel),
+        "kernel": str(summary.settings.kernel),
     }
     if source.comparisons is not None and summary.board is not None:
         found |= {"n_comparisons": len(source.comparisons), "n_judges": source.comparisons.n_judges}

@@ -14,14 +14,13 @@ from rankernel._utils.checks import printable
 from rankernel.data import Data, concat, with_counts
 from rankernel.errors import NotCharacteristicWarning, RankingError
 from rankernel.gram.evaluator import slices
-from rankernel.kernels.base import Kernel
 from rankernel.reports.ballots import Ballots, Source, count_shares, sample_voters
+from rankernel.reports.clusters import Settings, affordable
 from rankernel.reports.text import join_names
 from rankernel.stats.differences import Differences, PairDifference
 
 if TYPE_CHECKING:
     from rankernel.comparisons import Comparisons
-    from rankernel.reports.summary import Settings
     from rankernel.stats.groups import GroupTestResult
     from rankernel.stats.k_sample import PairwiseResult
 
@@ -126,7 +125,6 @@ def groups_to_compare(source: Source, names: tuple[str, ...] | None) -> list[int
 def compare_groups(
     ballots: Ballots,
     groups: list[int],
-    kernel: Kernel,
     settings: Settings,
     max_groups: int = MAX_GROUPS,
     max_distinct: int = MAX_DISTINCT,
@@ -137,12 +135,12 @@ def compare_groups(
 
     if len(groups) < 2:
         return None
-    options: dict[str, Any] = {"n_permutations": settings.n_permutations, "rng": settings.rng}
-    options["method"] = settings.method
+    kernel, n_permutations = settings.kernel, settings.n_permutations
+    options: dict[str, Any] = {"n_permutations": n_permutations, "rng": settings.rng, "method": settings.method}
     sizes = dict(zip(ballots.groups, ballots.by_group.sum(axis=0).tolist(), strict=True))
 
     def tested_voters(groups: list[int]) -> dict[str, Data]:
-        parts = sampled_parts([ballots.of_group(group) for group in groups], kernel, settings, max_distinct)
+        parts = sampled_parts([ballots.of_group(group) for group in groups], settings, max_distinct)
         return dict(zip([ballots.groups[group] for group in groups], parts, strict=True))
 
     def joint_test(parts: dict[str, Data]) -> Any:
@@ -159,8 +157,8 @@ def compare_groups(
         largest = [group for group in groups if ballots.groups[group] in by_size[:max_groups]]
         parts = tested_voters(largest)
         of_pairs = joint_test(parts)
-    too_few = len(parts) * (len(parts) - 1) / 2 > ALPHA * (1 + settings.n_permutations)
-    tests = of_pairs.pairwise(alpha=ALPHA, n_permutations=FEW_PERMUTATIONS if too_few else settings.n_permutations)
+    too_few = len(parts) * (len(parts) - 1) / 2 > ALPHA * (1 + n_permutations)
+    tests = of_pairs.pairwise(alpha=ALPHA, n_permutations=FEW_PERMUTATIONS if too_few else n_permutations)
     pairs = comparisons_of(tests, {name: part.n_voters for name, part in parts.items()})
     for number, pair in enumerate(pairs[:MAX_DETAILS]):
         if pair.differs:
@@ -225,15 +223,11 @@ def relative_error(result: GroupTestResult) -> float:
     return result.statistic_mcse / max(float(result.null_distribution.std()), 1e-300)
 
 
-def sampled_parts(parts: list[Data], kernel: Kernel, settings: Settings, max_distinct: int) -> list[Data]:
+def sampled_parts(parts: list[Data], settings: Settings, max_distinct: int) -> list[Data]:
     """Return the groups or, if kernel values take too much memory or time, random samples in proportion to them."""
     for _ in range(2):
         distinct = concat(parts).unique()
-        limit = len(distinct)
-        if limit > max_distinct:
-            limit = max_distinct
-        elif (seconds := kernel.plan(distinct, method=settings.method).seconds) > MAX_SECONDS:
-            limit = int(limit * (MAX_SECONDS / seconds) ** 0.5)
+        limit = max_distinct if len(distinct) > max_distinct else affordable(distinct, settings, MAX_SECONDS)
         if limit == len(distinct):
             return parts
         share = limit / sum(part.n_voters for part in parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,6 @@ import numpy as np
 
 from rankernel._utils import FloatArray, Indices, Mask
 from rankernel.errors import RankingError
-from rankernel.gram.plan import MethodLike
-from rankernel.kernels.base import Kernel
-from rankernel.kernels.exponential import Mallows
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 from rankernel.reports.ballots import (
@@ -44,6 +41,7 @@ from rankernel.reports.clusters import (
     Clustering,
     Embedding,
     Evidence,
+    Settings,
     check_n_clusters,
     choose_view,
     cluster_ballots,
@@ -76,25 +74,10 @@ if TYPE_CHECKING:
     from rankernel.models.leaderboard import Leaderboard
 
 MAX_ITEMS = 3000  # above, pairs of items are not compared
-MAX_BALLOTS = 1500  # on the map and in the dendrogram
 MAX_SHIFTS = 4  # items in the description of the difference between two groups
 MIN_JUDGES = 3  # on a map
 MAX_NAMES = 6  # items in a sentence
 HIGH_AGREEMENT = 0.8  # adjusted Rand index from which clusters are called nearly the same
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The options of a report; see :func:`rankernel.report`."""
-
-    kernel: Kernel = field(default_factory=lambda: Mallows(nu="median"))
-    method: MethodLike = "auto"
-    n_clusters: int | None = None
-    linkage: str = "ward"
-    n_permutations: int = 999
-    compare: tuple[str, ...] | None = None  # names of the groups to compare: all if None, none if empty
-    max_ballots: int = MAX_BALLOTS
-    rng: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +85,7 @@ class Summary:
     """The results that a report shows."""
 
     source: Source
-    settings: Settings
+    settings: Settings  # with the bandwidth of the kernel resolved
     ballots: Ballots
     view: View
     embedding: Embedding
@@ -198,15 +181,9 @@ class Summary:
         return self.clustering if self.clustering and len(self.clustering.clusters) > 1 else None
 
 
-def compares(source: Source, settings: Settings) -> bool:
-    """Return whether groups are compared."""
-    return (source.groups is not None or source.comparison_groups is not None) and settings.compare != ()
-
-
 def summarize(source: Source, settings: Settings | None = None, step: Callable[[str], Any] | None = None) -> Summary:
     """Return the results for a report; ``step`` is called with the name of each step as it begins."""
-    settings, step = settings or Settings(), step or (lambda _: None)
-    method, rng, n_items = settings.method, settings.rng, source.rankings.n_items
+    settings, step, n_items = settings or Settings(), step or (lambda _: None), source.rankings.n_items
     if n_items > MAX_ITEMS:
         raise RankingError(
             f"{source.origin or source.title} has {n_items:,} items, and all pairs are compared, of at most "
@@ -218,17 +195,16 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
         step("Ballots")
         ballots = distinct_ballots(source)
         step("Kernel values and map")
-        kernel = settings.kernel.resolve(ballots.rankings)
-        view = choose_view(ballots, kernel, method, settings.max_ballots, rng)
+        settings = replace(settings, kernel=settings.kernel.resolve(ballots.rankings))
+        view = choose_view(ballots, settings)
         check_n_clusters(settings.n_clusters, ballots, view)
-        embedding = embed_ballots(ballots, view, kernel, method, rng)
+        embedding = embed_ballots(ballots, view, settings)
         step("Clusters")
-        clustering = cluster_ballots(ballots, view, embedding, settings.linkage, settings.n_clusters, method, rng)
-        comparisons = None
-        if compares(source, settings):
+        clustering, comparisons = cluster_ballots(ballots, view, embedding, settings), None
+        if source.is_grouped and settings.compare != ():
             step("Comparing groups")
             if source.comparison_groups is None:
-                comparisons = compare_groups(ballots, groups, kernel, settings)
+                comparisons = compare_groups(ballots, groups, settings)
             else:
                 comparisons = compare_battles(source, groups, settings)
         step("Drawing")
