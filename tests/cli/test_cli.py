@@ -674,12 +674,11 @@ def test_nothing_is_printed_after_the_help():
     assert result.stderr == ""
 
 
-def test_format_is_named_as_in_messages(votes):
-    """A message about an unknown suffix names an option that exists."""
-    (votes.parent / "votes.dat").write_text("choice 1,choice 2\ntea,milk\n")
-    assert "--format table" in one_line(run("info", "votes.dat"), 1)
-    assert json.loads(run("info", "votes.dat", "--format", "table", "--json").stdout)["items"] == ["tea", "milk"]
-    assert "--format dat is not possible" in one_line(run("info", "votes.dat", "--format", "dat"), 1)
+def test_format_of_a_file(votes):
+    (votes.parent / "orders.csv").write_text("tea > milk\nmilk > tea\n")
+    found = json.loads(run("info", "orders.csv", "--format", "orders", "--json").stdout)
+    assert (found["items"], found["n_voters"]) == (["tea", "milk"], 2)
+    assert "--format dat is not possible" in one_line(run("info", "orders.csv", "--format", "dat"), 1)
 
 
 def test_interrupt(votes, monkeypatch):
