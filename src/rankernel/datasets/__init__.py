@@ -2,6 +2,7 @@
 
 from rankernel.datasets.example import Example, load_example
 from rankernel.datasets.simulate import (
+    Mixture,
     mallows,
     mixture,
     plackett_luce,
@@ -11,6 +12,7 @@ from rankernel.datasets.simulate import (
 
 __all__ = [
     "Example",
+    "Mixture",
     "load_example",
     "mallows",
     "mixture",

@@ -246,7 +246,15 @@ class Component(Protocol):
 
 
 class Mixture(NamedTuple):
-    """A sample from a mixture: the rankings, and for each the index of its component."""
+    """A sample from a mixture.
+
+    Attributes
+    ----------
+    rankings : Rankings
+        The rankings.
+    components : array of shape (n_rankings,)
+        The index of the component of each ranking.
+    """
 
     rankings: Rankings
     components: Indices

@@ -204,7 +204,7 @@ class Facts:
     distance : Distance, optional
         The kernel is a function of this distance.
     function : DistanceFunction, optional
-        That function: :class:`Decay`, :class:`AffinePower`, or :class:`AnyFunction`.
+        That function: ``Decay``, ``AffinePower`` or ``AnyFunction`` of ``rankernel.kernels.base``.
     form : LinearForm, optional
         The kernel is this form in a statistic of two rankings, whose mean over completions is known.
     feature_map : callable, optional

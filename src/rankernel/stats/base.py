@@ -530,7 +530,7 @@ class KernelTestResult(PrintedResult):
     @cached_property
     @np.errstate(under="ignore")
     def effect_interval(self) -> Interval:
-        """The 95 % confidence interval of :attr:`effect`, by inversion of the test; computed on first access.
+        """The 95 % confidence interval of ``effect``, by inversion of the test; computed on first access.
 
         It inverts two one-sided 2.5 % tests, and excludes 0 only if ``moment_pvalue`` is below 0.025.
         """
