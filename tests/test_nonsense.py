@@ -699,6 +699,7 @@ RECORDS = {
     "Picture",
     "Preferences",
     "Example",
+    "Mixture",
 }
 FUNCTIONS = {
     "KernelRankingRegressor.kernel",
