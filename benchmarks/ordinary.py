@@ -35,7 +35,7 @@ WAYS = {  # each is run in a process of its own, so that its peak is its own
     "estimated gram": "kernel.gram(rows, method=rk.MonteCarlo(16))",
     "estimate, with errors": "kernel.estimate(rows, method=rk.MonteCarlo(16))",
     "normalised gram": "kernel.gram(rows, normalize=True)",
-    "sums of the matrix": "kernel.plan(rows).sums()",
+    "sums of the matrix": "kernel.plan(rows).times(rows.counts)",
 }
 PEAK = """
 from pathlib import Path

@@ -166,7 +166,6 @@ CALLS = {
         },
     ),
     "Plan.times": (KERNEL.plan(BALLOTS).times, {"weights": [1, 2, 3, 4], "n_jobs": 1}),
-    "Plan.sums": (KERNEL.plan(BALLOTS).sums, {"n_jobs": 1}),
     "Plan.against": (KERNEL.plan(BALLOTS).against, {"new": FULL}),
     "median_distance": (rk.median_distance, {"X": BALLOTS, "distance": distances.kendall}),
     **{

@@ -107,7 +107,7 @@ def gram():
 
 def sums():
     voters = np.repeat(range(7), COUNTS)
-    close(KERNEL.plan(PREFS).sums().total, GRAM[np.ix_(voters, voters)].sum())
+    close(PREFS.counts @ KERNEL.plan(PREFS).times(PREFS.counts), GRAM[np.ix_(voters, voters)].sum())
 
 
 def shares():

@@ -130,18 +130,6 @@ def test_memory_maps(tmp_path, kernel, method, X):
     np.testing.assert_array_equal(np.load(tmp_path / "K.npy"), kernel.gram(X, method=method))
 
 
-@pytest.mark.parametrize(("kernel", "method"), KERNELS)
-@pytest.mark.parametrize("X", [DISTINCT[:90], REPEATED[:90]], ids=["distinct", "repeated"])
-@pytest.mark.parametrize("chunks", [(32, 32), (37, 50)], ids=["square", "rectangular"])
-def test_zarr_arrays(kernel, method, X, chunks):
-    zarr = pytest.importorskip("zarr", reason="zarr is not installed: pip install 'rankernel[zarr]'")
-    for columns in (None, DISTINCT[:55]):
-        expected = kernel.gram(X, columns, method=method)
-        out = zarr.create_array(store={}, shape=expected.shape, chunks=chunks, dtype=np.float64)
-        assert kernel.gram(X, columns, method=method, out=out, n_jobs=3) is out
-        np.testing.assert_array_equal(out[:], expected)
-
-
 def test_normalised_output():
     for X in (DISTINCT, REPEATED):
         out = np.empty((len(X), len(X)), dtype=np.float32)

@@ -46,7 +46,6 @@ def ways(tmp_path):
         "paired": lambda k, X, m: k.paired(X, X, method=m),
         "block": lambda k, X, m: k.plan(X, method=m).block(slice(0, 3), slice(4, 9)),
         "blocks": lambda k, X, m: list(k.plan(X, method=m).blocks()),
-        "sums": lambda k, X, m: k.plan(X, method=m).sums(),
         "times": lambda k, X, m: k.plan(X, method=m).times(LABELS),
         "store": lambda k, X, m: k.plan(X, method=m).store(tmp_path / "K.npy"),
         "SklearnKernel": lambda k, X, m: rk.SklearnKernel.from_data(X, k, method=m)(X.ranks),
@@ -248,7 +247,7 @@ def test_plan_is_an_immutable_description():
 def test_public_names_of_a_plan():
     names = {name for name in dir(EXACT[0].plan(LISTS)) if not name.startswith("_")}
     described = {"kernel", "method", "reason", "details", "shape", "seconds", "bytes"}
-    computed = {"gram", "estimate", "diagonal", "block", "blocks", "times", "sums", "store"}
+    computed = {"gram", "estimate", "diagonal", "block", "blocks", "times", "store"}
     assert names == described | computed | {"against"}
 
 
@@ -296,7 +295,6 @@ def computations(plan):
         "estimate": plan.estimate,
         "normalised estimate": lambda: plan.estimate(normalize=True),
         "gradient": lambda: plan.estimate(gradient=True),
-        "sums": plan.sums,
         "times": lambda: plan.times(np.ones(plan.shape[1])),
         "blocks": lambda: list(plan.blocks()),
         "all": lambda: [computations(plan)[name]() for name in COMPUTATIONS[:-1]],
@@ -305,7 +303,7 @@ def computations(plan):
 
 COMPUTATIONS = [
     *("gram", "normalised", "diagonal", "unbiased diagonal", "estimate", "normalised estimate", "gradient"),
-    *("sums", "times", "blocks", "all"),
+    *("times", "blocks", "all"),
 ]
 
 
@@ -319,7 +317,7 @@ def test_each_ranking_is_drawn_once(drawn, name):
 
 
 @sampling_allowed
-@pytest.mark.parametrize("name", ["gram", "normalised", "estimate", "normalised estimate", "sums", "times"])
+@pytest.mark.parametrize("name", ["gram", "normalised", "estimate", "normalised estimate", "times"])
 def test_rows_and_columns_share_draws(drawn, name):
     plan = rk.Exponential("footrule", 0.05).plan(FREE[:9], FREE[5:], method=rk.MonteCarlo(64, "antithetic"))
     computations(plan)[name]()
@@ -353,7 +351,7 @@ def test_describing_a_plan_computes_nothing(drawn, pairs, method):
     assert not pairs
 
 
-@pytest.mark.parametrize("name", ["gram", "normalised", "diagonal", "estimate", "sums", "times", "blocks"])
+@pytest.mark.parametrize("name", ["gram", "normalised", "diagonal", "estimate", "times", "blocks"])
 @pytest.mark.parametrize("n_full", [6, 0], ids=["full", "enumerated"])
 def test_no_pair_is_computed_twice(pairs, name, n_full):
     X = rk.datasets.uniform(6, 5, rng=1)
@@ -380,7 +378,7 @@ def test_evaluators_are_built_once(monkeypatch):
     computations(plan)["all"]()
     assert not built  # the decision built it
     new = plan.against(LISTS[:3])
-    new.gram(), new.gram(), new.sums(), new.block(slice(0, 1), slice(0, 2))
+    new.gram(), new.gram(), new.times(np.ones(new.shape[1])), new.block(slice(0, 1), slice(0, 2))
     assert len(built) == 1
 
 

@@ -1,9 +1,7 @@
-"""One reproducible random stream per ranking, and random numbers in compiled loops.
+"""Random numbers in compiled loops.
 
-A stream is a 64-bit word that depends on the seed, on a purpose and on the ranking, and where equal rankings must have
-independent draws also on a row number. It does not depend on the other rankings, so blocks computed separately, in any
-order and on any number of threads, use the same draws. Numbers are those of xoshiro256++ (Blackman and Vigna 2021),
-seeded from a stream by splitmix64 (Steele, Lea and Flood 2014).
+Streams are 64-bit words, mixed as in splitmix64 (Steele, Lea and Flood 2014). Numbers are those of xoshiro256++
+(Blackman and Vigna 2021), seeded from a stream.
 
 Constants are unsigned, because numba converts mixtures of signed and unsigned integers to floats. The functions are
 compiled without reordering, so that the draws are the same on every machine.
@@ -15,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils import FloatArray, RankArray
+from rankernel._utils import FloatArray
 
 State = NDArray[np.uint64]
 Streams = NDArray[np.uint64]
 
-NO_ROW = np.uint64(2**64 - 1)  # row number of streams that do not depend on the row
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S_11, S_17, S_19, S_23, S_27, S_30, S_31, S_41, S_45 = map(np.uint64, (11, 17, 19, 23, 27, 30, 31, 41, 45))
@@ -39,18 +36,6 @@ def mix(word: np.uint64) -> np.uint64:
 def substream(stream: np.uint64, number: int) -> np.uint64:
     """Return the substream with the given number."""
     return mix(mix(stream + GOLDEN) + GOLDEN * (np.uint64(number) + np.uint64(1)))
-
-
-@compiled_strictly
-def fill_streams(ranks: RankArray, key: np.uint64, rows: Streams) -> Streams:
-    """Return the stream of each ranking, given a row number for each."""
-    streams = np.empty(len(ranks), dtype=np.uint64)
-    for i in range(len(ranks)):
-        stream = substream(key, ranks.shape[1])
-        for a in range(ranks.shape[1]):
-            stream = substream(stream, ranks[i, a] + 1)
-        streams[i] = substream(stream, rows[i])
-    return streams
 
 
 @compiled_strictly

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._loops.random_streams import NO_ROW, Streams, fill_streams, normal, seed_state, substream, uniform
+from rankernel._loops.random_streams import Streams, normal, seed_state, substream, uniform
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_choice, check_instance, check_integer, stream_key
 from rankernel._utils.resources import run_interruptibly
@@ -27,6 +27,7 @@ from rankernel.rankings import FREE, as_rankings, check_positions, unique_rows
 Weighted = tuple[FullRanks, FloatArray | None]  # draws, and the logarithms of their importance weights if they have any
 
 PURPOSE = "completions"
+NO_ROW = np.uint64(2**64 - 1)  # row number of streams that do not depend on the row
 # A warning is given if the effective sample size is below this share of the draws, or below this number.
 LOW_SHARE, LOW_NUMBER = 0.1, 3.0
 MAX_COUNTED = 512  # items that are ranked faster by counting than by sorting
@@ -302,9 +303,25 @@ def draw(
 
 
 def row_streams(ranks: RankArray, seed: int, purpose: str = PURPOSE, rows: Any = None) -> Streams:
-    """Return one stream per ranking; with row numbers ``rows``, equal rankings have independent streams."""
+    """Return one random stream per ranking: 64 bits that depend on the seed, on a purpose and on the ranking.
+
+    They do not depend on the other rankings, so blocks computed separately, in any order and on any number of threads,
+    use the same draws. With row numbers ``rows``, equal rankings have independent streams.
+    """
     numbers = np.full(len(ranks), NO_ROW) if rows is None else np.asarray(rows, dtype=np.uint64)
     return fill_streams(np.ascontiguousarray(ranks, dtype=np.int32), stream_key(seed, purpose), numbers)
+
+
+@compiled_strictly
+def fill_streams(ranks: RankArray, key: np.uint64, rows: Streams) -> Streams:
+    """Return the stream of each ranking, given a row number for each."""
+    streams = np.empty(len(ranks), dtype=np.uint64)
+    for i in range(len(ranks)):
+        stream = substream(key, ranks.shape[1])
+        for a in range(ranks.shape[1]):
+            stream = substream(stream, ranks[i, a] + 1)
+        streams[i] = substream(stream, rows[i])
+    return streams
 
 
 def draw_each(

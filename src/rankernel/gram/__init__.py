@@ -1,7 +1,7 @@
 """Gram matrices of partial rankings: exact, by enumeration or by Monte Carlo, as decided in a plan."""
 
 from rankernel.gram.bandwidth import median_distance
-from rankernel.gram.estimate import Estimate, GramSums
+from rankernel.gram.estimate import Estimate
 from rankernel.gram.montecarlo.evaluator import MonteCarlo
 from rankernel.gram.plan import Auto, Exact, Plan
 
@@ -9,7 +9,6 @@ __all__ = [
     "Auto",
     "Estimate",
     "Exact",
-    "GramSums",
     "MonteCarlo",
     "Plan",
     "median_distance",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils import FloatArray, Indices, Mask
-from rankernel._utils.checks import check_flag, check_number
+from rankernel._utils.checks import check_flag, check_instance, check_number
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_memory
 from rankernel.errors import (
@@ -20,7 +20,7 @@ from rankernel.errors import (
     SamplingWarning,
     warn,
 )
-from rankernel.gram.evaluator import Block, BlockEstimate, Part, block_slices, fill_gram, single_entries, slices
+from rankernel.gram.evaluator import Block, BlockEstimate, fill_gram, single_entries, slices
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.montecarlo.evaluator import MonteCarlo, MonteCarloEvaluator, pooled
 from rankernel.kernels.base import Kernel
@@ -79,30 +79,6 @@ class Estimate:
     gradient_stderr: dict[str, FloatArray] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class GramSums:
-    """Sums over a Gram matrix, in which each ranking counts as often as it occurs.
-
-    Attributes
-    ----------
-    rows : array of shape (n_rows,)
-        The sum over all voters of the columns, for each row.
-    columns : array of shape (n_columns,)
-        The sum over all voters of the rows, for each column.
-    total : float
-        The sum over all pairs of voters.
-    trace : float or None
-        The sum over all voters of the kernel with themselves; None where rows and columns are different rankings.
-    """
-
-    _repr_html_ = html_card
-
-    rows: FloatArray
-    columns: FloatArray
-    total: float
-    trace: float | None
-
-
 # ---------------------------------------------------------------------- the matrix
 
 
@@ -115,23 +91,17 @@ def fill_output(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs:
         check_memory(plan.shape, dtype)
         out = np.empty(plan.shape, dtype=dtype)
     check_output(out, plan.shape)
-    if isinstance(out, np.ndarray):
-        matrix = out.view(np.ndarray)  # also of a memory map
-        fill_gram(matrix, plan._evaluator, plan.kernel, (plan._rows, plan._columns), plan._symmetric, n_jobs)
-    else:
-        fill_chunked(out, plan, n_jobs)
+    matrix: NDArray[Any] = out.view(np.ndarray)  # also of a memory map
+    fill_gram(matrix, plan._evaluator, plan.kernel, (plan._rows, plan._columns), plan._symmetric, n_jobs)
     if normalize:
         sides, numbers = norms_of(plan), ranking_numbers(plan)
         warn_if_norms_estimated(plan, sides)
-        chunks = getattr(out, "chunks", None)
         left, right = (side.inverse_roots.astype(out.dtype) for side in sides)
-        for strip in slices(out.shape[0], int(chunks[0]) if chunks else STRIP):
-            scaled = out[strip]  # a view of an array, a copy of chunks
-            scaled *= left[strip, None]
-            scaled *= right
+        for strip in slices(out.shape[0], STRIP):
+            matrix[strip] *= left[strip, None]
+            matrix[strip] *= right
             r, c = equal_pairs(numbers[0][strip], numbers[1])
-            scaled[r, c] = np.where(left[strip][r] > 0, 1.0, 0.0)
-            out[strip] = scaled
+            matrix[strip][r, c] = np.where(left[strip][r] > 0, 1.0, 0.0)
     return cast(NDArray[Any], out)
 
 
@@ -147,24 +117,12 @@ def check_float(name: str, dtype: DTypeLike) -> None:
 
 def check_output(out: Any, shape: tuple[int, int]) -> None:
     """Raise an error if ``out`` is not a writable matrix of the right shape."""
-    if not (hasattr(out, "shape") and hasattr(out, "dtype") and hasattr(out, "__setitem__")):
-        raise ArgumentTypeError("out", out, "an array, a memory map or a zarr array")
-    if tuple(out.shape) != shape:
+    check_instance("out", out, np.ndarray, "an array or a memory map; Plan.store and Plan.blocks serve other storage")
+    if out.shape != shape:
         raise ArgumentValueError("out", out, f"an array of shape {shape}", problem=f"has shape {out.shape}")
     check_float("out.dtype", out.dtype)
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
+    if not out.flags.writeable:
         raise ArgumentValueError("out", out, "an array, or a memory map of mode 'r+' or 'w+'", problem="is read-only")
-
-
-def fill_chunked(out: Any, plan: Plan, n_jobs: int | None) -> None:
-    """Fill a chunked array (zarr, h5py) from one thread: two threads that write into one chunk would lose data."""
-    chunks = getattr(out, "chunks", None)
-    side = int(max(chunks)) if chunks else plan._side(None)
-    for rows, columns in block_slices(*plan.shape, side, plan._symmetric):
-        value = plan.block(rows, columns, n_jobs=n_jobs)
-        out[rows, columns] = value.astype(out.dtype)
-        if plan._symmetric and rows != columns:
-            out[columns, rows] = np.ascontiguousarray(value.T).astype(out.dtype)
 
 
 # ---------------------------------------------------------------------- normalisation
@@ -328,9 +286,6 @@ def gradient_of(plan: Plan, n_jobs: int | None = None) -> dict[str, FloatArray]:
 
 def gradient_estimates(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return the derivative of the matrix of a plan in each parameter, and its standard errors."""
-    if plan._estimator is None:
-        exact = gradient_of(plan, n_jobs)
-        return exact, {name: np.zeros_like(matrix) for name, matrix in exact.items()}
     values, stderrs = {}, {}
     for name in plan.kernel.params:
 
@@ -340,33 +295,3 @@ def gradient_estimates(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatA
 
         values[name], stderrs[name] = map(plan._expand, plan._fill(compute, 2, n_jobs))
     return values, stderrs
-
-
-# ---------------------------------------------------------------------- sums and products
-
-
-@np.errstate(under="ignore")
-def gram_products(plan: Plan, weights: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the matrix of distinct rankings times weights, the counts of its rows times it, and its diagonal.
-
-    Blocks are discarded as soon as they are added, so that memory grows with the number of rankings only.
-    """
-    counts = plan._X.counts.astype(np.float64)
-    rows, columns = np.zeros((len(plan._X), weights.shape[1])), np.zeros(len(plan._Y))
-    diagonals = [np.empty(0)]
-    for top, left, block in plan._distinct.blocks(n_jobs=n_jobs):
-        rows[top] += block @ weights[left]
-        columns[left] += counts[top] @ block
-        if plan._symmetric and top == left:
-            diagonals.append(np.diagonal(block).copy())
-        elif plan._symmetric:
-            rows[left] += block.T @ weights[top]
-            columns[top] += block @ counts[left]
-    return rows, columns, np.concatenate(diagonals)
-
-
-def sum_by_index(weights: FloatArray, index: Part, length: int) -> FloatArray:
-    """Return the weights of distinct rankings: those of equal rows added."""
-    out = np.zeros((length, *weights.shape[1:]))
-    np.add.at(out, np.arange(length)[index], weights)
-    return out

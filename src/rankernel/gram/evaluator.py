@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
 from rankernel._utils.resources import check_interrupt, n_threads, run_in_threads, run_interruptibly
 from rankernel.errors import ExactnessError
 from rankernel.gram.jackknife import Norms, cosines
-from rankernel.kernels.algebra import Constant, Term, Tree, terms
+from rankernel.kernels.algebra import Constant, Scaled, Sum, Tree
 from rankernel.kernels.base import Facts, Kernel
 from rankernel.kernels.kendall import WeightedKendall
 
@@ -218,6 +218,46 @@ class ConstantEvaluator(Evaluator):
         """Return the logarithm of the constant."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.values(kernel, block)))
+
+
+# ---------------------------------------------------------------------- sums and groups of rows
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of a kernel: a weight times a kernel that is neither a sum nor a multiple.
+
+    ``prefix`` stands before the names of its parameters, and ``scales`` are the parameters in the weight.
+    """
+
+    weight: float
+    kernel: Kernel
+    prefix: str = ""
+    scales: tuple[tuple[str, float], ...] = ()
+
+
+def terms(kernel: Kernel) -> list[Term]:
+    """Return a kernel as a weighted sum of kernels that are neither sums nor multiples.
+
+    Examples
+    --------
+    >>> from rankernel import Kendall, Mallows
+    >>> [(term.weight, term.kernel) for term in terms(0.5 * (Kendall() + 2 * Mallows(0.1)))]
+    [(0.5, Kendall()), (1.0, Mallows(nu=0.1))]
+    """
+    if isinstance(kernel, Sum):
+        return [inner_term(name, term) for name, part in kernel.parts.items() for term in terms(part)]
+    if isinstance(kernel, Scaled):
+        scale = ("scale", kernel.scale)
+        result = [inner_term("kernel", term) for term in terms(kernel.kernel)]
+        return [replace(term, weight=kernel.scale * term.weight, scales=(scale, *term.scales)) for term in result]
+    return [Term(1.0, kernel)]
+
+
+def inner_term(part: str, term: Term) -> Term:
+    """Return a term of a part as a term of the kernel that holds the part."""
+    scales = tuple((f"{part}__{name}", value) for name, value in term.scales)
+    return replace(term, prefix=f"{part}__{term.prefix}", scales=scales)
 
 
 class SumEvaluator(Evaluator):

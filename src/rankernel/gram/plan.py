@@ -24,7 +24,7 @@ from rankernel._utils.checks import (
     stream_key,
 )
 from rankernel._utils.notebook import html_card
-from rankernel._utils.resources import ALWAYS_FITS, announce_cost, check_memory, n_threads, size_text
+from rankernel._utils.resources import announce_cost, check_memory, n_threads, size_text
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_completions
 from rankernel.data import check_same_items
 from rankernel.errors import (
@@ -36,7 +36,7 @@ from rankernel.errors import (
     SamplingWarning,
     warn,
 )
-from rankernel.gram.estimate import Estimate, GramSums, estimate, fill_output, gram_products, sum_by_index
+from rankernel.gram.estimate import Estimate, estimate, fill_output
 from rankernel.gram.evaluator import (
     Completions,
     ConstantEvaluator,
@@ -49,9 +49,9 @@ from rankernel.gram.evaluator import (
     block_shape,
     block_slices,
     fill,
-    fill_gram,
     single_entries,
     slices,
+    terms,
 )
 from rankernel.gram.exact.features import linear_evaluator
 from rankernel.gram.exact.formulas import formula_evaluator
@@ -65,7 +65,7 @@ from rankernel.gram.rows import (
     rows_by_shape,
 )
 from rankernel.kernels import as_kernel
-from rankernel.kernels.algebra import Constant, Scaled, Sum, terms
+from rankernel.kernels.algebra import Constant, Scaled, Sum
 from rankernel.kernels.base import MEDIAN, Kernel, check_matrix, check_max_items
 from rankernel.rankings import Rankings
 
@@ -267,11 +267,7 @@ class Plan:
     ) -> NDArray[Any]:
         """Return the Gram matrix: see :meth:`Kernel.gram`."""
         self._announce(n_jobs)
-        if out is not None or normalize or self.bytes > ALWAYS_FITS or dtype not in (np.float64, np.float32):
-            return fill_output(self, out, dtype, normalize, n_jobs)
-        matrix = np.empty(self.shape, dtype=dtype)
-        fill_gram(matrix, self._evaluator, self.kernel, (self._rows, self._columns), self._symmetric, n_jobs)
-        return matrix
+        return fill_output(self, out, dtype, normalize, n_jobs)
 
     def estimate(
         self,
@@ -365,6 +361,8 @@ class Plan:
     def times(self, weights: Any, *, n_jobs: int | None = None) -> FloatArray:
         """Return the matrix times a vector or a matrix, ``plan.gram() @ weights``, without holding the matrix.
 
+        The sum over all pairs of voters is ``X.counts @ kernel.plan(X).times(X.counts)``.
+
         Examples
         --------
         >>> from rankernel import Kendall
@@ -375,28 +373,12 @@ class Plan:
         right = check_numbers("weights", weights, (self.shape[1], None) if is_matrix else (self.shape[1],))
         self._announce(n_jobs, 0)
         inside = sum_by_index(right.reshape(len(right), -1), self._columns, len(self._Y))
-        rows = gram_products(self, inside, n_jobs)[0][self._rows]
-        return rows.reshape(self.shape[0], *right.shape[1:])
-
-    def sums(self, *, n_jobs: int | None = None) -> GramSums:
-        """Return the row sums, the column sums and the total over all voters, without holding the matrix.
-
-        Examples
-        --------
-        >>> from rankernel import Kendall, Rankings
-        >>> sums = Kendall().plan(Rankings([[0, 1], [1, 0]], counts=[3, 1])).sums()
-        >>> sums.rows, sums.total, sums.trace
-        (array([ 2., -2.]), 4.0, 4.0)
-        """
-        self._announce(n_jobs, 0)
-        counts = self._X.counts.astype(np.float64)
-        rows, columns, diagonal = gram_products(self, self._Y.counts.astype(np.float64)[:, None], n_jobs)
-        return GramSums(
-            rows[self._rows, 0],
-            columns[self._columns],
-            float(counts @ rows[:, 0]),
-            float(counts @ diagonal) if self._symmetric else None,
-        )
+        out = np.zeros((len(self._X), inside.shape[1]))
+        for top, left, block in self._distinct.blocks(n_jobs=n_jobs):
+            out[top] += block @ inside[left]
+            if self._symmetric and top != left:
+                out[left] += block.T @ inside[top]
+        return out[self._rows].reshape(self.shape[0], *right.shape[1:])
 
     def store(
         self,
@@ -641,6 +623,13 @@ def as_indices(name: str, part: Part, length: int) -> Indices:
     if found.ndim != 1:
         raise ArgumentValueError(name, part, f"a slice, an array of indices below {length}, or a mask")
     return found
+
+
+def sum_by_index(weights: FloatArray, index: Part, length: int) -> FloatArray:
+    """Return the weights of distinct rankings: those of equal rows added."""
+    out = np.zeros((length, *weights.shape[1:]))
+    np.add.at(out, np.arange(length)[index], weights)
+    return out
 
 
 def distinct_rows(X: Rows) -> tuple[Rows, Part]:

@@ -313,47 +313,7 @@ class Exp(Tree):
         return f"{atom_text(self.kernel)}.exp()"
 
 
-# ---------------------------------------------------------------------- terms of a sum
-
-
-@dataclass(frozen=True)
-class Term:
-    """One term of a kernel: a weight times a kernel that is neither a sum nor a multiple.
-
-    ``prefix`` stands before the names of its parameters, and ``scales`` are the parameters in the weight.
-    """
-
-    weight: float
-    kernel: Kernel
-    prefix: str = ""
-    scales: tuple[tuple[str, float], ...] = ()
-
-
-def terms(kernel: Kernel) -> list[Term]:
-    """Return a kernel as a weighted sum of kernels that are neither sums nor multiples.
-
-    Examples
-    --------
-    >>> from rankernel import Kendall, Mallows
-    >>> [(term.weight, term.kernel) for term in terms(0.5 * (Kendall() + 2 * Mallows(0.1)))]
-    [(0.5, Kendall()), (1.0, Mallows(nu=0.1))]
-    """
-    if isinstance(kernel, Sum):
-        return [inner_term(name, term) for name, part in kernel.parts.items() for term in terms(part)]
-    if isinstance(kernel, Scaled):
-        scale = ("scale", kernel.scale)
-        result = [inner_term("kernel", term) for term in terms(kernel.kernel)]
-        return [
-            dataclasses.replace(term, weight=kernel.scale * term.weight, scales=(scale, *term.scales))
-            for term in result
-        ]
-    return [Term(1.0, kernel)]
-
-
-def inner_term(part: str, term: Term) -> Term:
-    """Return a term of a part as a term of the kernel that holds the part."""
-    scales = tuple((f"{part}__{name}", value) for name, value in term.scales)
-    return dataclasses.replace(term, prefix=f"{part}__{term.prefix}", scales=scales)
+# ---------------------------------------------------------------------- texts
 
 
 def factor_text(kernel: Kernel) -> str:

@@ -495,7 +495,7 @@ class Kernel(Parameters, ABC):
             Whether to divide by the norms of the embeddings (cosine similarity). A norm is exact where possible and an
             unbiased estimate elsewhere, with a warning if the entries themselves are exact. The entry of a ranking with
             itself, or with an equal one, is 1; entries of a ranking of norm 0 are 0.
-        out : array, memory map or zarr array, optional
+        out : array or memory map, optional
             The array to fill.
         dtype : dtype
             float64 or float32.

@@ -19,9 +19,8 @@ from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_instance, check_integer
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
-from rankernel.gram.estimate import sum_by_index
 from rankernel.gram.evaluator import block_slices, slices
-from rankernel.gram.plan import MethodLike, Plan
+from rankernel.gram.plan import MethodLike, Plan, sum_by_index
 from rankernel.kernels.base import Kernel
 from rankernel.stats.mmd import pooled_plan, unbiased_mmd2
 

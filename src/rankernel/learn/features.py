@@ -11,11 +11,10 @@ from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_flag, check_integer
 from rankernel.completions.marginals import position_distributions
 from rankernel.errors import RankingError
-from rankernel.gram.evaluator import slices
+from rankernel.gram.evaluator import slices, terms
 from rankernel.gram.exact.features import mean_features, mean_statistics
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
-from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelTransformer
 from rankernel.rankings import Rankings, Unlisted

@@ -16,10 +16,10 @@ from rankernel._utils.resources import check_bytes
 from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.distances import STATISTICS, Statistic, centred_ranks, uniform_mean
 from rankernel.errors import ArgumentTypeError, ArgumentValueError
+from rankernel.gram.evaluator import terms
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
-from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel
 from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, lower_bound
 from rankernel.rankings import Rankings, order_text

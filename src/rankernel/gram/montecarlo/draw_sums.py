@@ -14,10 +14,9 @@ from rankernel import _loops
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel.completions.draws import Draws
 from rankernel.distances import Distance
-from rankernel.gram.evaluator import ConstantEvaluator, Evaluator, slices
+from rankernel.gram.evaluator import ConstantEvaluator, Evaluator, slices, terms
 from rankernel.gram.exact.features import MAX_DEGREE, LinearEvaluator, centred_products, linear_evaluator
 from rankernel.gram.rows import Rows
-from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Facts, Kernel
 
 DRAW_PAIRS = 2**18  # pairs of draws whose distances or kernel values are held at once
