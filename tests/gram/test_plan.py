@@ -16,7 +16,7 @@ import rankernel as rk
 from rankernel._utils.checks import stream_key
 from rankernel.cli.app import app
 from rankernel.gram import plan as gram_plan
-from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator
+from rankernel.gram.montecarlo import MonteCarloEvaluator
 from rankernel.kernels import Facts
 from rankernel.reports.ballots import Source
 from rankernel.reports.clusters import Settings

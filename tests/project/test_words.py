@@ -111,7 +111,6 @@ ALLOWED = [
     ("docs/reproduction/*", r".*", "results written by the experiments of the paper"),
     ("docs/*.py", r"(?i)\"width\"|width_ratios|show_toc_level", "options of other packages"),
     ("README.md", r"width=\"\d+\"", "HTML"),
-    ("src/rankernel/gram/montecarlo/variance.py", r"^place of draws", "in place of, after a line break"),
     ("*", r"(?i)\bvertical bars?\b", "the character"),
     ("src/rankernel/cli/terminal.py", r"(?i)\bBarColumn\b|\bthe bar\b|\bbar\.|\bas bar:", "a progress bar"),
     ("*", r"(?i)\bslope heuristic\b", "a method of model selection (Birgé and Massart)"),

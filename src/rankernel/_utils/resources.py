@@ -26,7 +26,7 @@ import numpy as np
 import psutil
 from numpy.typing import DTypeLike
 
-from rankernel.errors import Argument, ArgumentValueError, CostWarning, InsufficientMemoryError, warn
+from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, CostWarning, InsufficientMemoryError, warn
 
 Value = TypeVar("Value")
 
@@ -232,6 +232,32 @@ def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1
         smaller = [Argument("dtype", "float32"), ", "] if kind != np.float32 and n_matrices <= 1 else []
         advice = ["use ", *smaller, "a matrix on disk (Plan.store, rankernel gram -o K.zarr), or Nyström features"]
     check_bytes(int(kind.itemsize * n_matrices * n_rows * n_columns), what, *advice)
+
+
+def check_float(name: str, dtype: DTypeLike) -> None:
+    """Raise a TypeError unless a dtype is float64 or float32."""
+    try:
+        kind = None if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError):
+        kind = None
+    if kind not in (np.float64, np.float32):
+        raise ArgumentTypeError(name, dtype, "float64 or float32")
+
+
+def output_matrix(out: Any, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray[Any, Any]:
+    """Return the matrix to fill: a new one if it fits into memory, or the given one if it can be filled."""
+    if out is None:
+        check_float("dtype", dtype)
+        check_memory(shape, dtype)
+        return np.empty(shape, dtype=dtype)
+    if not isinstance(out, np.ndarray):
+        raise ArgumentTypeError("out", out, "an array or a memory map; Plan.store and Plan.blocks serve other storage")
+    if out.shape != shape:
+        raise ArgumentValueError("out", out, f"an array of shape {shape}", problem=f"has shape {out.shape}")
+    check_float("out.dtype", out.dtype)
+    if not out.flags.writeable:
+        raise ArgumentValueError("out", out, "an array, or a memory map of mode 'r+' or 'w+'", problem="is read-only")
+    return out
 
 
 def announce_cost(what: str, seconds: float, n_bytes: int = 0) -> None:

@@ -106,7 +106,7 @@ def parse_method(text: str, seed: int) -> MethodLike:
         raise UsageError(f"--method {printable(text)!r} is unknown; the methods are {', '.join(METHODS)}")
     if name != "montecarlo" and rest:
         raise UsageError(f"--method {name} takes no arguments, not {printable(rest)!r}")
-    from rankernel.gram.montecarlo.evaluator import MonteCarlo
+    from rankernel.gram.montecarlo import MonteCarlo
     from rankernel.gram.plan import Auto
 
     if name == "auto":

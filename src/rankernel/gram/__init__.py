@@ -2,7 +2,7 @@
 
 from rankernel.gram.bandwidth import median_distance
 from rankernel.gram.estimate import Estimate
-from rankernel.gram.montecarlo.evaluator import MonteCarlo
+from rankernel.gram.montecarlo import MonteCarlo
 from rankernel.gram.plan import Auto, Exact, Plan
 
 __all__ = [

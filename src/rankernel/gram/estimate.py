@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, Indices, Mask
-from rankernel._utils.checks import check_flag, check_instance, check_number
+from rankernel._utils.checks import check_flag, check_number
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_memory
 from rankernel.errors import (
     Argument,
-    ArgumentTypeError,
     ArgumentValueError,
     ExactnessError,
     SamplingWarning,
     warn,
 )
-from rankernel.gram.evaluator import Block, BlockEstimate, fill_gram, single_entries, slices
+from rankernel.gram.evaluator import Block, BlockEstimate, single_entries, slices
 from rankernel.gram.jackknife import Norms
-from rankernel.gram.montecarlo.evaluator import MonteCarlo, MonteCarloEvaluator, pooled
+from rankernel.gram.montecarlo import MonteCarlo, MonteCarloEvaluator, pooled
 from rankernel.kernels.base import Kernel
 
 if TYPE_CHECKING:
@@ -79,53 +78,19 @@ class Estimate:
     gradient_stderr: dict[str, FloatArray] | None = None
 
 
-# ---------------------------------------------------------------------- the matrix
-
-
-@np.errstate(under="ignore")
-def fill_output(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs: int | None) -> NDArray[Any]:
-    """Return the Gram matrix of a plan, in a new array or in a given one."""
-    check_flag("normalize", normalize)
-    if out is None:
-        check_float("dtype", dtype)
-        check_memory(plan.shape, dtype)
-        out = np.empty(plan.shape, dtype=dtype)
-    check_output(out, plan.shape)
-    matrix: NDArray[Any] = out.view(np.ndarray)  # also of a memory map
-    fill_gram(matrix, plan._evaluator, plan.kernel, (plan._rows, plan._columns), plan._symmetric, n_jobs)
-    if normalize:
-        sides, numbers = norms_of(plan), ranking_numbers(plan)
-        warn_if_norms_estimated(plan, sides)
-        left, right = (side.inverse_roots.astype(out.dtype) for side in sides)
-        for strip in slices(out.shape[0], STRIP):
-            matrix[strip] *= left[strip, None]
-            matrix[strip] *= right
-            r, c = equal_pairs(numbers[0][strip], numbers[1])
-            matrix[strip][r, c] = np.where(left[strip][r] > 0, 1.0, 0.0)
-    return cast(NDArray[Any], out)
-
-
-def check_float(name: str, dtype: DTypeLike) -> None:
-    """Raise a TypeError unless a dtype is float64 or float32."""
-    try:
-        kind = None if dtype is None else np.dtype(dtype)
-    except (TypeError, ValueError):
-        kind = None
-    if kind not in (np.float64, np.float32):
-        raise ArgumentTypeError(name, dtype, "float64 or float32")
-
-
-def check_output(out: Any, shape: tuple[int, int]) -> None:
-    """Raise an error if ``out`` is not a writable matrix of the right shape."""
-    check_instance("out", out, np.ndarray, "an array or a memory map; Plan.store and Plan.blocks serve other storage")
-    if out.shape != shape:
-        raise ArgumentValueError("out", out, f"an array of shape {shape}", problem=f"has shape {out.shape}")
-    check_float("out.dtype", out.dtype)
-    if not out.flags.writeable:
-        raise ArgumentValueError("out", out, "an array, or a memory map of mode 'r+' or 'w+'", problem="is read-only")
-
-
 # ---------------------------------------------------------------------- normalisation
+
+
+def normalize_rows(plan: Plan, matrix: NDArray[Any]) -> None:
+    """Divide the Gram matrix of a plan by the norms of its rows and columns."""
+    sides, numbers = norms_of(plan), ranking_numbers(plan)
+    warn_if_norms_estimated(plan, sides)
+    left, right = (side.inverse_roots.astype(matrix.dtype) for side in sides)
+    for strip in slices(len(matrix), STRIP):
+        matrix[strip] *= left[strip, None]
+        matrix[strip] *= right
+        r, c = equal_pairs(numbers[0][strip], numbers[1])
+        matrix[strip][r, c] = np.where(left[strip][r] > 0, 1.0, 0.0)
 
 
 def norms_of(plan: Plan) -> tuple[Norms, Norms]:

@@ -24,7 +24,7 @@ from rankernel._utils.checks import (
     stream_key,
 )
 from rankernel._utils.notebook import html_card
-from rankernel._utils.resources import announce_cost, check_memory, n_threads, size_text
+from rankernel._utils.resources import announce_cost, check_memory, n_threads, output_matrix, size_text
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_completions
 from rankernel.data import check_same_items
 from rankernel.errors import (
@@ -36,7 +36,7 @@ from rankernel.errors import (
     SamplingWarning,
     warn,
 )
-from rankernel.gram.estimate import Estimate, estimate, fill_output
+from rankernel.gram.estimate import Estimate, estimate, normalize_rows
 from rankernel.gram.evaluator import (
     Completions,
     ConstantEvaluator,
@@ -49,6 +49,7 @@ from rankernel.gram.evaluator import (
     block_shape,
     block_slices,
     fill,
+    fill_gram,
     single_entries,
     slices,
     terms,
@@ -56,7 +57,7 @@ from rankernel.gram.evaluator import (
 from rankernel.gram.exact.features import linear_evaluator
 from rankernel.gram.exact.formulas import formula_evaluator
 from rankernel.gram.exact.kendall import kendall_evaluator
-from rankernel.gram.montecarlo.evaluator import DEFAULT, MonteCarlo, MonteCarloEvaluator
+from rankernel.gram.montecarlo import DEFAULT, MonteCarlo, MonteCarloEvaluator
 from rankernel.gram.rows import (
     PartialOrders,
     Rows,
@@ -266,8 +267,16 @@ class Plan:
         n_jobs: int | None = None,
     ) -> NDArray[Any]:
         """Return the Gram matrix: see :meth:`Kernel.gram`."""
+        if normalize is not False:
+            check_flag("normalize", normalize)
         self._announce(n_jobs)
-        return fill_output(self, out, dtype, normalize, n_jobs)
+        result = output_matrix(out, self.shape, dtype)
+        matrix = result.view(np.ndarray)  # also of a memory map
+        with np.errstate(under="ignore"):
+            fill_gram(matrix, self._evaluator, self.kernel, (self._rows, self._columns), self._symmetric, n_jobs)
+            if normalize:
+                normalize_rows(self, matrix)
+        return result
 
     def estimate(
         self,

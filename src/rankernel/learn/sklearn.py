@@ -14,7 +14,7 @@ from rankernel._utils import FloatArray
 from rankernel._utils.resources import check_memory
 from rankernel.data import as_data
 from rankernel.gram.estimate import gradient_of
-from rankernel.gram.montecarlo.evaluator import MonteCarlo
+from rankernel.gram.montecarlo import MonteCarlo
 from rankernel.gram.plan import MethodLike, Plan, as_method
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel

@@ -38,7 +38,7 @@ from rankernel._utils.notebook import box, table
 from rankernel._utils.resources import check_task
 from rankernel.data import Data, with_counts
 from rankernel.errors import NotCharacteristicWarning, RankingError, SamplingWarning, warn
-from rankernel.gram.montecarlo.evaluator import MonteCarlo
+from rankernel.gram.montecarlo import MonteCarlo
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel

@@ -16,7 +16,7 @@ from rankernel.data import as_data, concat
 from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
-from rankernel.gram.montecarlo.evaluator import MonteCarlo, unbiased_method
+from rankernel.gram.montecarlo import MonteCarlo, unbiased_method
 from rankernel.gram.plan import Method, MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.models.mallows import MallowsModel

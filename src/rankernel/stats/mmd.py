@@ -33,7 +33,7 @@ from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import Argument, RankingError
 from rankernel.gram.bandwidth import median_rate
-from rankernel.gram.montecarlo.evaluator import unbiased_method
+from rankernel.gram.montecarlo import unbiased_method
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel

@@ -14,7 +14,7 @@ from rankernel._utils.resources import announce_cost, check_task, n_threads
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, require, warn
 from rankernel.gram.evaluator import slices
-from rankernel.gram.montecarlo.evaluator import MonteCarlo, unbiased_method
+from rankernel.gram.montecarlo import MonteCarlo, unbiased_method
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import Kernel
 from rankernel.models.mallows import MallowsModel

@@ -1,1 +1,0 @@
-"""Estimates of marginalised kernels from draws of completions, with their errors."""
