@@ -5,7 +5,7 @@ import pytest
 
 from rankernel import Kendall, Mallows, Rankings, plots
 from rankernel.learn.hierarchy import linkage
-from rankernel.stats.mmd import mmd_test
+from rankernel.stats.groups import mmd_test
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -63,9 +63,9 @@ from rankernel.errors import CostWarning as CostWarning
 # ---------------------------------------------------------------------- Statistics
 
 # Hypothesis tests
-from rankernel.stats.mmd import mmd_test as mmd_test
+from rankernel.stats.groups import mmd_test as mmd_test
 from rankernel.stats.mmd import mmd_aggregated_test as mmd_aggregated_test
-from rankernel.stats.k_sample import k_sample_test as k_sample_test
+from rankernel.stats.groups import k_sample_test as k_sample_test
 from rankernel.stats.paired import paired_test as paired_test
 from rankernel.stats.hsic import hsic_test as hsic_test
 from rankernel.stats.hsic import trend_test as trend_test

@@ -346,7 +346,7 @@ def test_two_groups(table):
     options = ("--by", "district", "--count", "n", "--permutations", 199)
     found = json.loads(run("test", table, *options, "--kernel", "mallows:nu=0.5", "--json").stdout)
     (comparison,) = found["comparisons"]
-    from rankernel.stats.mmd import mmd_test
+    from rankernel.stats.groups import mmd_test
 
     orders = [["tea", "milk", "coffee"], ["milk", "tea"], ["coffee", "milk", "tea"], ["coffee"]]
     rankings = Rankings.from_orders(orders, counts=[8, 1, 7, 2])

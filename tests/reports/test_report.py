@@ -33,7 +33,7 @@ from rankernel.reports.groups import (
 from rankernel.reports.page import content_policy, palette, png_address, render_page, script_data
 from rankernel.reports.summary import summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
-from rankernel.stats.k_sample import k_sample_test
+from rankernel.stats.groups import k_sample_test
 
 HOSTILE = [
     "<script>alert(1)</script>",

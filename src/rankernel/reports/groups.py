@@ -22,7 +22,7 @@ from rankernel.stats.differences import Differences, PairDifference
 if TYPE_CHECKING:
     from rankernel.comparisons import Comparisons
     from rankernel.stats.groups import GroupTestResult
-    from rankernel.stats.k_sample import PairwiseResult
+    from rankernel.stats.pairwise import PairwiseResult
 
 ALPHA = 0.05  # family-wise, over all pairs of groups
 MAX_GROUPS = 100  # compared in pairs (4,950 of them); the joint test has no limit
@@ -130,8 +130,7 @@ def compare_groups(
     max_distinct: int = MAX_DISTINCT,
 ) -> GroupComparisons | None:
     """Return the comparison of groups of voters, or None if there are fewer than two."""
-    from rankernel.stats.k_sample import k_sample_test
-    from rankernel.stats.mmd import mmd_test
+    from rankernel.stats.groups import k_sample_test, mmd_test
 
     if len(groups) < 2:
         return None
@@ -279,7 +278,7 @@ def compare_battles(source: Source, groups: list[int], settings: Settings) -> Gr
     Comparisons are permuted within the pair of items that they compare, as groups may compare different pairs.
     """
     from rankernel.kernels import Kendall
-    from rankernel.stats.k_sample import k_sample_test
+    from rankernel.stats.groups import k_sample_test
 
     data, (names, codes) = source.comparisons, source.named_groups
     assert data is not None

@@ -1,63 +1,56 @@
-r"""The permutation engine that all tests share: the statistic, permutation schemes, exact moments, and p-values.
+r"""The permutation engine that all tests share: statistics, permutation schemes, exact moments, and p-values.
 
-A test is a :class:`PermutationStatistic`: the statistic of the data as a function of sums over the Gram matrix, a
-stream of its values under random permutations, and its exact moments over all permutations where they are known.
-:func:`sample_null_distribution` turns it into p-values.
+A test is a :class:`PermutationStatistic`: the statistic of the data, a stream of its values under random permutations,
+and its exact moments over all permutations where they are known. :func:`sample_null_distribution` turns it into
+p-values. Most tests have the same statistic, :class:`PairStatistic`: the sum over pairs of voters of the kernel between
+their rankings times a kernel between their values, which are permuted: groups, labels, numbers, times, other rankings.
 
 Random permutations depend on the seed and on the data. With permutations that depended on the seed only, the p-values
 of different data sets would be compared with the same permutations, and with few of them the level would be that of
 these permutations rather than the nominal one.
 
-The statistic :math:`\Gamma = \sum_{i,j} A_{ij} B_{\pi(i) \pi(j)}` of two symmetric matrices of voters, one of them
-permuted at random, has moments that are sums over the matrices (Kazi-Aoual, Hitier, Sabatier and Lebreton 1995; Mielke,
-Berry and Johnson 1976 for groups). A power of Gamma is a sum over k edges (i, j). A partition P of the 2k ends says
-which of them are the same voter; given P, all assignments of voters are equally likely, so the two matrices separate:
-
-    E Gamma^k = sum over partitions P of 2k ends of S_A(P) S_B(P) / N (N - 1) ... (N - |P| + 1),
-
-where S(P) is the sum of products of k entries over all choices of |P| different voters. Sums over different voters
-follow from sums over arbitrary voters by Moebius inversion on the partition lattice. If all rows sum to 0 and the trace
-is 0, few sums over arbitrary voters are nonzero: two for the second moment, five for the third.
+**Small p-values.** A Pearson type III distribution with these moments is accurate down to p-values of about 0.01, and
+smaller ones can be many times too small where groups have different sizes or most voters agree. There p-values are
+estimated by multilevel splitting (Guyader, Hengartner and Matzner-Lober 2011).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import factorial, prod
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
 from rankernel._loops.compiled import compiled, compiled_strictly
 from rankernel._loops.random_streams import State, uniform
-from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, Mask, RankArray
 from rankernel._utils.checks import Seed, as_seed, stream_key
-from rankernel._utils.resources import run_interruptibly
+from rankernel._utils.resources import check_voters, run_interruptibly
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
+from rankernel.stats._moments import CentredKernel, Moments, off_diagonal_forms, off_diagonal_sums, permutation_moments
 
 if TYPE_CHECKING:
-    from rankernel.stats.base import Effect
+    from rankernel.stats.base import Sample
 
-BLOCK_ROWS = 256  # rows of a matrix that are processed at once
 CHUNK_ENTRIES = 2**22  # entries of an array that has one row for each permutation
-MAX_ROWS_FOR_SKEWNESS = 2000  # the third moment takes the cube of the number of rows
 VOTER_BYTES = 64  # memory for each voter of a test that shuffles voters one by one
+VOTERS_PER_CELL = 16  # of a table of rankings and values, from which random tables are faster than shuffles of voters
+MAX_VOTERS = 10**9  # in SciPy's random tables
 PAIR_COST = 8  # cost of one term of a sum over pairs of voters, in multiplications of a matrix product
+PAIRS_PER_CALL = 2**28  # pairs of voters in one call of a compiled loop, which cannot be interrupted
 RELATIVE_TOLERANCE = 1e-13  # of the mean absolute kernel value: statistics that are closer differ by rounding only
-MAX_HYPERGEOMETRIC = 10**9  # voters in NumPy's multivariate hypergeometric sampler
-VOTERS_PER_ROW = 32  # from which hypergeometric sampling is quicker than a shuffle of voters
-SMALL_PVALUE = 0.01  # the Pearson type III approximation is compared with another estimate below
+SMALL_PVALUE = 0.01  # smaller p-values from moments are compared with splitting (benchmarks/calibration.py)
 MIN_SPLITTING_PVALUE = 1e-6  # where splitting stops
 N_PARTICLES = 1000  # of splitting
 SURVIVORS = 0.25  # the part of the particles that reach the next threshold
-# Sums that can be nonzero, by their numbers of vertices and of loops.
-SECOND = {(2, 0): 0, (1, 2): 1}  # sum of a_ij^2, of a_ii^2
-THIRD = {(3, 0): 0, (2, 0): 1, (2, 1): 2, (2, 2): 3, (1, 3): 4}  # tr A^3, a_ij^3, a_ii a_ij^2, a_ii a_ij a_jj, a_ii^3
+MAX_SPLIT_VOTERS = 5000  # each particle is an arrangement of them
+MAX_SPLIT_ENTRIES = 2**25  # entries of the sums of kernel values of all particles
 
 
 def named_generator(seed: Seed, purpose: str, *data: Any) -> np.random.Generator:
@@ -102,13 +95,9 @@ class PermutationStatistic(ABC):
         """Return an estimate of the p-value that is accurate for small ones; 0 if it is not known."""
         return 0.0
 
-    def effect(self) -> Effect | None:
-        """Return the effect size; None if it is not defined."""
-        return None
-
-    def standard_errors(self) -> tuple[float, float]:
-        """Return the Monte Carlo standard errors of statistic and effect; 0 if kernel values are exact."""
-        return 0.0, 0.0
+    def standard_error(self) -> float:
+        """Return the Monte Carlo standard error of the statistic; 0 if kernel values are exact."""
+        return 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,17 +116,18 @@ def sample_null_distribution(statistic: PermutationStatistic, n_permutations: in
 
     The p-value of B permutations is (1 + #{values >= statistic}) / (1 + B), which is valid for every B.
     """
-    moments, values = statistic.moments(), statistic.draw(n_permutations)
-    pvalue = (1 + int(count_exceedances(values, np.array([statistic.value]), statistic.tolerance)[0])) / (
-        1 + len(values)
-    )
+    moments, n_draws = statistic.moments(), n_permutations
     n_moment_draws = 0
     if moments is None or np.isnan(moments.skewness):
-        missing = statistic.min_moment_draws - len(values)
-        draws = np.concatenate([values, statistic.draw(missing)]) if missing > 0 else values
+        n_moment_draws = n_draws = max(n_permutations, statistic.min_moment_draws)
+    draws = statistic.draw(n_draws)
+    values = draws[:n_permutations]
+    n_exceedances = int(count_exceedances(values, np.array([statistic.value]), statistic.tolerance)[0])
+    pvalue = (1 + n_exceedances) / (1 + n_permutations)
+    if n_moment_draws:
         estimated = Moments.from_sample(draws)
         moments = estimated if moments is None else Moments(moments.mean, moments.variance, estimated.skewness)
-        n_moment_draws = len(draws)
+    assert moments is not None
     moment_pvalue = max(moments.sf(statistic.value - statistic.tolerance), statistic.min_pvalue())
     if moment_pvalue < SMALL_PVALUE:
         moment_pvalue = max(moment_pvalue, statistic.splitting_pvalue())
@@ -150,90 +140,25 @@ def count_exceedances(null: FloatArray, values: FloatArray, tolerance: float) ->
     return np.asarray(len(null) - n_below, dtype=np.int64)
 
 
-def arrangement_probability(strata: IntArray, groups: IntArray, rows: IntArray, counts: IntArray) -> float:
+def arrangement_probability(cells: Cells) -> float:
     """Return the probability that permutations within strata give the observed arrangement of voters.
-
-    Cell i has ``counts[i]`` voters of stratum ``strata[i]``, group ``groups[i]`` and ranking ``rows[i]``.
 
     Examples
     --------
     Two voters of each group, all different: one of six divisions.
 
     >>> one = np.ones(4, dtype=np.int64)
-    >>> round(arrangement_probability(0 * one, np.array([0, 0, 1, 1]), np.arange(4), one), 6)
+    >>> round(arrangement_probability(Cells(0 * one, np.array([0, 0, 1, 1]), np.arange(4), one)), 6)
     0.166667
     """
     from scipy.special import gammaln
 
     def log_factorials(*labels: IntArray) -> float:
-        cells = np.unique(np.stack((strata, *labels)), axis=1, return_inverse=True)[1]
-        return float(gammaln(np.bincount(cells.ravel(), counts) + 1).sum())
+        groups = np.unique(np.stack((cells.strata, *labels)), axis=1, return_inverse=True)[1]
+        return float(gammaln(np.bincount(groups.ravel(), cells.counts) + 1).sum())
 
-    by_cell = float(gammaln(counts + 1).sum())
-    return float(np.exp(log_factorials(groups) + log_factorials(rows) - by_cell - log_factorials()))
-
-
-# ---------------------------------------------------------------------- permutation schemes
-
-
-class RandomDivisions:
-    """A stream of random divisions of voters into two samples, as the number of voters of each row in the first.
-
-    If voters are permuted, these numbers are multivariate hypergeometric. ``table`` has the number of voters by
-    stratum, sample and row; the first sample keeps its size in each stratum. Strata with few voters in each row are
-    divided by a shuffle of voters, which is faster there.
-    """
-
-    def __init__(self, table: IntArray, seed: int) -> None:
-        check_exchangeable(table)
-        self.n_rows = table.shape[2]
-        self.sizes: list[int] = table[:, 0].sum(axis=1).tolist()
-        self.rng = named_generator(seed, "divisions of voters", table)
-        self.state = random_state(self.rng)
-        self.strata: list[tuple[Indices, IntArray | None]] = []  # rows and their counts, or the row of each voter
-        for counts in table.sum(axis=1):
-            rows, n_voters = np.flatnonzero(counts), int(counts.sum())
-            if n_voters < VOTERS_PER_ROW * len(rows):
-                self.strata.append((np.repeat(rows, counts[rows]), None))
-                continue
-            if n_voters >= MAX_HYPERGEOMETRIC:
-                raise RankingError(
-                    f"there are {n_voters:,} voters, and at most {MAX_HYPERGEOMETRIC:,} can be permuted; divide all "
-                    "counts by the same number: with this many voters the p-value of any difference is close to 0"
-                )
-            self.strata.append((rows, counts[rows]))
-
-    def draw(self, n_divisions: int) -> Iterator[FloatArray]:
-        """Yield the next divisions in chunks, each an array of shape (n, n_rows)."""
-        for part in slices(n_divisions, max(CHUNK_ENTRIES // self.n_rows, 1)):
-            first = np.zeros((part.stop - part.start, self.n_rows))
-            for size, (rows, counts) in zip(self.sizes, self.strata, strict=True):
-                if counts is None:
-                    choose_voters(rows, size, self.state, first)
-                else:
-                    drawn = self.rng.multivariate_hypergeometric(counts, size, size=len(first), method="marginals")
-                    first[:, rows] += drawn.astype(np.float64)
-            yield first
-
-
-class Shuffles:
-    """A stream of random permutations, within strata, of one value for each voter; ``data`` varies its seed."""
-
-    def __init__(self, values: IntArray, strata: IntArray, seed: int, *data: Any) -> None:
-        self.values, self.strata = values.astype(np.int32), sort_by_label(strata)
-        self.state = random_state(named_generator(seed, "shuffles of voters", values, strata, *data))
-
-    def draw(self, n_permutations: int, n_entries: int = 1) -> Iterator[RankArray]:
-        """Yield the next permutations in chunks, each of shape (n, n_voters), valid until the next one.
-
-        ``n_entries`` is the number of array entries that the caller needs for each permutation.
-        """
-        size = max(CHUNK_ENTRIES // max(n_entries, len(self.values)), 1)
-        buffer = np.empty((min(size, n_permutations), len(self.values)), dtype=np.int32)
-        for part in slices(n_permutations, size):
-            shuffled = buffer[: part.stop - part.start]
-            run_interruptibly(shuffle_within, self.values, *self.strata, self.state, shuffled)
-            yield shuffled
+    by_cell = float(gammaln(cells.counts + 1).sum())
+    return float(np.exp(log_factorials(cells.values) + log_factorials(cells.rows) - by_cell - log_factorials()))
 
 
 def random_state(rng: np.random.Generator) -> State:
@@ -241,358 +166,442 @@ def random_state(rng: np.random.Generator) -> State:
     return rng.integers(2**64, size=4, dtype=np.uint64)
 
 
-def sort_by_label(labels: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the indices of labels 0, 1, ... sorted by label, and where each label begins."""
-    return np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(labels))])
+# ---------------------------------------------------------------------- the statistic of most tests
 
 
-def is_exchangeable(table: IntArray) -> bool:
-    """Return whether any stratum has voters of two groups; ``table`` is by stratum, group and row."""
-    return bool(((table.sum(axis=2) > 0).sum(axis=1) > 1).any())
+class Cells(NamedTuple):
+    """The stratum, the value and the ranking of voters, and the number of voters of each such cell."""
+
+    strata: IntArray
+    values: IntArray
+    rows: IntArray  # of the Gram matrix of the rankings
+    counts: IntArray
+
+    @classmethod
+    def from_rows(cls, strata: IntArray, values: IntArray, rows: IntArray, counts: IntArray) -> Cells:
+        """Return the cells of rows of data, each with a number of voters."""
+        cells, cell_of_row = np.unique(np.stack((strata, values, rows)), axis=1, return_inverse=True)
+        return cls._make([*cells, np.bincount(cell_of_row.ravel(), counts).astype(np.int64)])
 
 
-def check_exchangeable(table: IntArray) -> None:
-    """Raise an error if no stratum has voters of two groups."""
-    if not is_exchangeable(table):
-        raise RankingError("no stratum has voters of two groups, so there is nothing to permute; use coarser strata")
+class Voters(NamedTuple):
+    """The stratum, the value and the row of each voter; the rows are permuted."""
+
+    strata: IntArray
+    values: IntArray
+    rows: RankArray
+    order: IntArray  # voters sorted by stratum, those with its most common value last
+    starts: IntArray  # where each stratum begins in ``order``
+    is_common: Mask  # whether the value is the most common one of the stratum
 
 
-# ---------------------------------------------------------------------- sums over pairs of voters
+class Features(NamedTuple):
+    r"""The centred kernel between values v and w as :math:`\sum_f \lambda_f e_{vf} e_{wf} - o_v - o_w + \kappa`."""
+
+    of_values: FloatArray  # e, of shape (n_values, n_features)
+    weights: FloatArray  # lambda
+    offsets: FloatArray  # y, with o_v the sum of y_f e_vf^2
+    constant: float  # kappa
 
 
-def off_diagonal_forms(gram: FloatArray, vectors: FloatArray) -> FloatArray:
-    r"""Return :math:`\sum_{u \ne v} c_u c_v K_{uv}` for each row c of ``vectors``.
+class PairStatistic(PermutationStatistic):
+    r"""The sum over pairs of voters of the kernel of their rankings times a kernel of their values, which are permuted.
 
-    Matrix products over blocks of the lower triangle take half the time of one product with the full matrix, and no
-    second matrix of its size. The diagonal is left out, so a large diagonal causes no rounding errors.
+    The statistic is ``factor`` times :math:`\sum_{i \ne j} K_{ij} \tilde L_{ij}`, or the sum over all i and j if
+    ``biased``, with K the kernel between rankings and :math:`\tilde L` the kernel between values (``values``), centred
+    over voters. Values are permuted between the voters of each stratum. ``points`` are given if the kernel between
+    values is their product; their mean over voters is 0. ``value_sample`` is given if values are rankings.
+
+    A permutation is a random table of rankings and values with given margins, or a shuffle of voters where such tables
+    are large. The sum over pairs follows from sums of features of the values over the voters with each ranking, or is
+    computed by a loop over pairs, whichever takes fewer operations.
     """
-    total = np.zeros(len(vectors))
-    for rows in slices(len(gram), BLOCK_ROWS):
-        block = gram[rows, rows].copy()
-        np.fill_diagonal(block, 0.0)
-        products = 2 * (vectors[:, : rows.start] @ gram[rows, : rows.start].T) if rows.start else 0.0
-        total += np.einsum("pu,pu->p", products + vectors[:, rows] @ block, vectors[:, rows])
-    return total
+
+    def __init__(
+        self,
+        sample: Sample,
+        cells: Cells,
+        values: FloatArray,
+        seed: int,
+        *,
+        biased: bool = False,
+        factor: float = 1.0,
+        points: FloatArray | None = None,
+        value_sample: Sample | None = None,
+    ) -> None:
+        self.sample, self.value_sample, self.cells, self.points = sample, value_sample, cells, points
+        self.biased, self.factor, self.gram = biased, factor, sample.gram
+        self.diagonal, self.n_voters = np.diagonal(self.gram).copy(), int(cells.counts.sum())
+        n_rows, n_values = len(self.gram), len(values)
+        row_counts, sizes = (
+            np.bincount(labels, cells.counts, length).astype(np.float64)
+            for labels, length in ((cells.rows, n_rows), (cells.values, n_values))
+        )
+        self.row_counts, self.values = row_counts, CentredKernel.from_gram(values, sizes, biased)
+        self.are_labels = points is None and np.count_nonzero(values) == np.count_nonzero(np.diagonal(values))
+        self.row_sums, absolute = off_diagonal_sums(self.gram, row_counts)
+        others = row_counts - (not biased)
+        self.row_sums += others * self.diagonal
+        absolute += float(row_counts * others @ np.abs(self.diagonal))
+        self.tolerance = RELATIVE_TOLERANCE * factor * absolute * self.values.mean_absolute
+        self.n_features = 1 if points is not None or n_values == 2 else n_values
+        self.are_dense = self.n_features > 1 and not self.are_labels
+        n_products = self.n_features * n_rows * (n_rows + n_values * self.are_dense)
+        n_pairs = self.n_voters**2 if self.are_dense else sizes @ sizes
+        self.by_pair = self.n_features > 1 and n_products > PAIR_COST * n_pairs
+        n_sums = self.n_voters * (self.n_features if self.are_dense else 1)
+        self.by_table = not self.by_pair and n_values * n_rows * VOTERS_PER_CELL < n_sums
+        self.rng = named_generator(seed, "permutations of voters", *cells)
+        self.generators = self.rng.spawn(int(cells.strata.max()) + 1) if self.by_table else []
+        self.state = random_state(self.rng)
+        if self.by_table:
+            if self.n_voters > MAX_VOTERS:
+                raise RankingError(
+                    f"there are {self.n_voters:,} voters, and at most {MAX_VOTERS:,} can be permuted; divide all "
+                    "counts by the same number: with this many voters the p-value of any difference is close to 0"
+                )
+            table = np.zeros((1, n_rows, n_values))
+            np.add.at(table[0], (cells.rows, cells.values), cells.counts)
+            self.value = float(self.of_tables(table)[0])
+        else:
+            check_voters(self.n_voters, VOTER_BYTES, "a permutation test")
+            self.value = float(self.of_voters(self.voters.rows[None].copy())[0])
+
+    # ------------------------------------------------------------------ permutations
+
+    @cached_property
+    def voters(self) -> Voters:
+        """All voters, sorted by value."""
+        order = np.argsort(self.cells.values, kind="stable")
+        strata, values, rows = (np.repeat(each[order], self.cells.counts[order]) for each in self.cells[:3])
+        frequencies = np.zeros((strata.max() + 1, len(self.values.gram)))
+        np.add.at(frequencies, (strata, values), 1.0)
+        is_common = values == frequencies.argmax(axis=1)[strata]
+        starts = np.concatenate([[0], np.cumsum(frequencies.sum(axis=1))]).astype(np.int64)
+        return Voters(strata, values, rows.astype(np.int32), np.lexsort((is_common, strata)), starts, is_common)
+
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic for the next permutations."""
+        n_entries = len(self.gram) * (len(self.values.gram) if self.by_table else self.n_features)
+        size = max(CHUNK_ENTRIES // (self.n_voters if self.by_pair else max(n_entries, self.n_voters)), 1)
+        sizes = [part.stop - part.start for part in slices(n_permutations, size)]
+        if self.by_table:
+            return np.concatenate([self.of_tables(self.random_tables(size)) for size in sizes])
+        return np.concatenate([self.of_voters(self.shuffle(size)) for size in sizes])
+
+    def random_tables(self, n_tables: int) -> FloatArray:
+        """Return random tables of the numbers of voters by row and value, with the given margins in each stratum."""
+        from scipy.stats import random_table
+
+        tables = np.zeros((n_tables, len(self.gram), len(self.values.gram)))
+        for stratum, generator in enumerate(self.generators):
+            of_stratum = self.cells.strata == stratum
+            _, values, rows, counts = (each[of_stratum] for each in self.cells)
+            (used_rows, row), (used_values, value) = (np.unique(each, return_inverse=True) for each in (rows, values))
+            drawn = np.zeros((len(used_rows), len(used_values)), dtype=np.int64)
+            np.add.at(drawn, (row, value), counts)
+            if min(drawn.shape) > 1:  # otherwise there is one table only
+                drawn = random_table.rvs(drawn.sum(axis=1), drawn.sum(axis=0), size=n_tables, random_state=generator)
+            tables[:, used_rows[:, None], used_values] += drawn
+        return tables
+
+    def shuffle(self, n_permutations: int) -> RankArray:
+        """Return random permutations of the rows of voters within strata."""
+        shuffled = np.empty((n_permutations, self.n_voters), dtype=np.int32)
+        voters = self.voters
+        run_interruptibly(
+            shuffle_within, voters.rows, voters.order, voters.starts, voters.is_common, self.state, shuffled
+        )
+        return shuffled
+
+    # ------------------------------------------------------------------ sums over pairs
+
+    @cached_property
+    def features(self) -> Features:
+        """The features of values of which sums over voters are computed."""
+        gram, offsets, constant = self.values.gram, self.values.row_offsets, self.values.constant
+        if self.points is not None:  # the offset of a point is its own product, which is left out of the sum of its row
+            of_self = np.array([0.0 if self.biased else -1 / (self.n_voters - 2)])
+            return Features(self.points[:, None], np.ones(1), of_self, constant)
+        if len(gram) == 2:  # L_vw = c + (b - c)(e_v + e_w) + (a - 2 b + c) e_v e_w, with e the indicator of one value
+            one = int(np.argmin(self.values.counts))
+            a, b, c = gram[one, one], gram[0, 1], gram[1 - one, 1 - one]
+            base, change = offsets[1 - one], offsets[one] - offsets[1 - one] - (b - c)
+            return Features(np.eye(2)[:, [one]], np.array([a - 2 * b + c]), np.array([change]), constant + c - 2 * base)
+        if self.are_labels:
+            return Features(np.eye(len(gram)), np.diagonal(gram).copy(), offsets, constant)
+        weights, vectors = np.linalg.eigh(self.values.matrix())
+        return Features(vectors, weights, np.zeros(len(gram)), 0.0)
+
+    def of_tables(self, tables: FloatArray) -> FloatArray:
+        """Return the statistic for tables of the numbers of voters by row and value."""
+        of_values = self.features.of_values
+        if self.points is None and not self.are_dense:  # features are indicators of values
+            sums = tables[..., of_values.any(axis=1)]
+            return self.of_sums(sums, sums)
+        return self.of_sums(tables @ of_values, tables @ of_values**2)
+
+    def of_voters(self, rows: RankArray) -> FloatArray:
+        """Return the statistic for permutations of the rows of voters."""
+        if self.by_pair:
+            return run_interruptibly(self.of_pairs, rows)
+        return self.of_sums(*run_interruptibly(self.sums_by_row, rows, self.features.of_values))
+
+    def sums_by_row(self, rows: RankArray, of_values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of features and of their squares over the voters with each ranking."""
+        sums = np.zeros((len(rows), len(self.gram), of_values.shape[1]))
+        squares = np.zeros_like(sums) if self.points is not None or self.are_dense else sums
+        used = np.array([[0], [of_values.shape[1]]]).repeat(len(of_values), axis=1)  # the first feature, and how many
+        if not self.are_dense or (of_values == np.eye(len(of_values))).all():
+            used = np.stack((np.abs(of_values).argmax(axis=1), (of_values != 0).any(axis=1)))
+        add_by_row(rows, self.voters.values, of_values, used, squares is not sums, sums, squares)
+        return sums, squares
+
+    def of_sums(self, sums: FloatArray, squares: FloatArray) -> FloatArray:
+        """Return the statistic from sums of features, and of their squares, of shape (n, n_rows, n_features)."""
+        _, weights, offsets, constant = self.features
+        vectors = np.ascontiguousarray(sums.transpose(0, 2, 1)).reshape(-1, len(self.gram))
+        forms = off_diagonal_forms(self.gram, vectors).reshape(len(sums), -1)
+        of_pairs = sums**2 - (0.0 if self.biased else squares)  # of voters with the same ranking
+        total = forms @ weights + of_pairs.reshape(len(sums), -1) @ np.outer(self.diagonal, weights).ravel()
+        total -= 2 * squares.reshape(len(sums), -1) @ np.outer(self.row_sums, offsets).ravel()
+        return np.asarray(self.factor * (total + constant * float(self.row_counts @ self.row_sums)))
+
+    def of_pairs(self, rows: RankArray) -> FloatArray:
+        """Return the statistic for permutations of the rows of voters, by a loop over pairs of voters."""
+        values, kernel = self.voters.values, self.values
+        matrix, offsets, constant = kernel.gram, kernel.row_offsets, kernel.constant
+        first = np.searchsorted(values, values)  # voters are sorted by value, and paired with those of the same label
+        if self.are_dense:
+            matrix, offsets, constant, first = kernel.matrix(), 0 * offsets, 0.0, 0 * first
+        sums = np.empty(len(rows))
+        for part in slices(len(rows), max(PAIRS_PER_CALL // len(values) ** 2, 1)):
+            sum_over_pairs(self.gram, rows[part], matrix, values, first, sums[part])
+        if self.biased:
+            sums += self.diagonal[rows] @ np.diagonal(matrix)[values]
+        sums += constant * float(self.row_counts @ self.row_sums) - 2 * self.row_sums[rows] @ offsets[values]
+        return np.asarray(self.factor * sums)
+
+    # ------------------------------------------------------------------ p-values
+
+    @cached_property
+    def rankings(self) -> CentredKernel:
+        """The kernel between rankings, centred over voters."""
+        return CentredKernel.from_gram(self.gram, self.row_counts, True) if self.biased else self.sample.centred
+
+    def moments(self) -> Moments | None:
+        """Return the exact moments over all permutations; None with strata."""
+        if self.cells.strata.max() > 0:
+            return None
+        return permutation_moments(self.rankings, self.values).scaled(self.factor)
+
+    def min_pvalue(self) -> float:
+        """Return the probability of the observed arrangement, where labels of equal size may exchange names."""
+        from scipy.special import gammaln
+
+        pvalue = arrangement_probability(self.cells)
+        if not self.are_labels:
+            return pvalue
+        strata, values, rows, counts = self.cells
+        order = np.lexsort((rows, strata, values))
+        ends = np.cumsum(np.bincount(values, minlength=len(self.values.gram)))[:-1]
+        tables = [np.split(each[order], ends) for each in (strata, rows, counts)]
+        sizes = Counter(np.bincount(s, c, strata.max() + 1).tobytes() for s, _, c in zip(*tables, strict=True))
+        equal = Counter(b"".join(each.tobytes() for each in table) for table in zip(*tables, strict=True))
+        n_equal = [gammaln(np.array(list(counter.values())) + 1).sum() for counter in (sizes, equal)]
+        return pvalue * float(np.exp(n_equal[0] - n_equal[1]))
+
+    def splitting_pvalue(self) -> float:
+        """Return the p-value by multilevel splitting; 0 if there are too many voters or values.
+
+        Particles are arrangements of voters, which move by exchanging the rankings of two voters of a stratum.
+        """
+        n_sums = N_PARTICLES * len(self.gram) * self.n_features
+        if self.n_voters > MAX_SPLIT_VOTERS or n_sums > MAX_SPLIT_ENTRIES:
+            return 0.0
+        voters = self.voters
+        if self.are_dense:  # with one feature for each value, an exchange changes two sums
+            of_values, products = np.eye(self.n_features), self.values.matrix()
+            offsets = np.zeros(self.n_features)
+        else:
+            of_values, weights, offsets, _ = self.features
+            products = of_values * weights
+        own = (products * of_values).sum(axis=1) * (not self.biased)
+        linear, at_rows = np.stack((own, 2 * of_values**2 @ offsets)), np.stack((self.diagonal, self.row_sums))
+        rows = self.shuffle(N_PARTICLES)
+        statistics = self.of_voters(rows) / self.factor
+        by_feature = np.ascontiguousarray(self.sums_by_row(rows, of_values)[0].transpose(0, 2, 1))
+        sums = (by_feature.reshape(-1, len(self.gram)) @ self.gram).reshape(by_feature.shape)
+        movers = np.flatnonzero(~voters.is_common)  # of two random voters often both have the same value
+        n_steps = min(max(len(movers), 50), 100)
+
+        def move(threshold: float) -> None:
+            labels = voters.strata, voters.values, movers, voters.order, voters.starts
+            arrays = self.gram, of_values, products, linear, at_rows, *labels
+            run_interruptibly(swap_rows, *arrays, n_steps, threshold, rows, sums, statistics, self.state)
+
+        target = (self.value - self.tolerance) / self.factor
+        return multilevel_splitting(statistics, (rows, sums), target, move, self.rng)
+
+    def standard_error(self) -> float:
+        """Return the Monte Carlo standard error of the statistic, from both kernels."""
+        table = np.zeros((len(self.values.gram), len(self.gram)))
+        np.add.at(table, (self.cells.values, self.cells.rows), self.cells.counts)
+        error = 0.0
+        if self.sample.is_estimated:
+            error = self.sample.standard_error(table, self.factor * self.values.matrix(), self.biased)
+        if self.value_sample is not None and self.value_sample.is_estimated:  # either kernel may be the centred one
+            other = self.value_sample.standard_error(table.T, self.factor * self.rankings.matrix(), self.biased)
+            error = float(np.hypot(error, other))
+        return error
 
 
-def pair_sums(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:
-    """Return for each row of counts the sum of the kernel over ordered pairs of voters.
+# ---------------------------------------------------------------------- multilevel splitting
 
-    Pairs of a voter with itself are included if ``biased``.
+
+def multilevel_splitting(
+    statistics: FloatArray,
+    particles: tuple[Any, ...],
+    target: float,
+    move: Callable[[float], None],
+    rng: np.random.Generator,
+) -> float:
+    """Return the probability that the statistic of a random arrangement is at least ``target``.
+
+    Particles are random arrangements, in arrays whose first axis they are. Those that reach a threshold survive, the
+    others become copies of survivors, and ``move`` changes all of them at random so that they stay above the threshold.
+    The probability is the product of the parts that survive.
     """
-    equal_pairs = counts * (counts - (not biased))
-    return np.asarray(off_diagonal_forms(gram, counts) + equal_pairs @ np.diagonal(gram))
+    pvalue = 1.0
+    while pvalue > MIN_SPLITTING_PVALUE:
+        ordered = np.sort(statistics)
+        threshold = ordered[int((1 - SURVIVORS) * len(ordered))]
+        if threshold <= ordered[0]:  # ties: the next larger value
+            larger = ordered[ordered > ordered[0]]
+            if not len(larger):
+                return pvalue
+            threshold = larger[0]
+        threshold = min(threshold, target)
+        survivors = np.flatnonzero(statistics >= threshold)
+        pvalue *= len(survivors) / len(statistics)
+        if threshold >= target:
+            return pvalue
+        others = np.flatnonzero(statistics < threshold)
+        copied = rng.choice(survivors, len(others))
+        for array in (statistics, *particles):
+            array[others] = array[copied]
+        move(float(threshold))
+    return MIN_SPLITTING_PVALUE
 
 
 # ---------------------------------------------------------------------- compiled loops
 
 
 @compiled_strictly
-def choose_voters(rows: IntArray, size: int, state: State, counts: FloatArray) -> None:
-    """Choose ``size`` voters at random for each row of ``counts``, and count the rows of the chosen voters.
+def shuffle_within(
+    rows: RankArray, order: IntArray, starts: IntArray, is_common: Mask, state: State, shuffled: RankArray
+) -> None:
+    """Write random permutations of the rows of voters within strata; ``rows`` and ``state`` are changed.
 
-    The first steps of a Fisher-Yates shuffle, which starts from the order that the last shuffle left: the choice is
-    uniform from every order. ``rows`` and ``state`` are changed.
-    """
-    n_voters = len(rows)
-    for p in range(len(counts)):
-        for i in range(size):
-            j = i + np.int64(uniform(state) * (n_voters - i))
-            rows[i], rows[j] = rows[j], rows[i]
-            counts[p, rows[i]] += 1.0
-
-
-@compiled_strictly
-def shuffle_within(values: RankArray, order: IntArray, starts: IntArray, state: State, shuffled: RankArray) -> None:
-    """Write random permutations of ``values`` within strata into the rows of ``shuffled``.
-
-    Stratum s has the voters order[starts[s]:starts[s + 1]]; ``values`` and ``state`` are changed.
+    Fisher-Yates shuffles that stop at the voters with the most common value of the stratum, whose order is irrelevant.
     """
     for p in range(len(shuffled)):
         for s in range(len(starts) - 1):
-            for i in range(starts[s], starts[s + 1] - 1):
+            for i in range(starts[s], starts[s + 1]):
+                if is_common[order[i]]:
+                    break
                 j = i + np.int64(uniform(state) * (starts[s + 1] - i))
-                values[order[i]], values[order[j]] = values[order[j]], values[order[i]]
-        shuffled[p] = values
+                rows[order[i]], rows[order[j]] = rows[order[j]], rows[order[i]]
+        shuffled[p] = rows
 
 
 @compiled_strictly
-def count_by_group(rows: RankArray, groups: IntArray, counts: FloatArray) -> None:
-    """Count the voters of each group by row, for each permutation of the rows of voters."""
-    for p in range(len(counts)):
-        for voter in range(len(groups)):
-            counts[p, groups[voter], rows[p, voter]] += 1.0
+def add_by_row(
+    rows: RankArray,
+    values: IntArray,
+    features: FloatArray,
+    used: IntArray,
+    with_squares: bool,
+    sums: FloatArray,
+    squares: FloatArray,
+) -> None:
+    """Add the features of the values of voters by row, for each permutation of the rows, and perhaps their squares.
+
+    ``used`` has the first feature of each value that is not 0, and how many consecutive ones are used.
+    """
+    for p in range(len(rows)):
+        for voter in range(len(values)):
+            value, row = values[voter], rows[p, voter]
+            for f in range(used[0, value], used[0, value] + used[1, value]):
+                sums[p, row, f] += features[value, f]
+                if with_squares:
+                    squares[p, row, f] += features[value, f] ** 2
 
 
 @compiled
-def sum_by_group(
-    gram: FloatArray, rows: RankArray, members: IntArray, starts: IntArray, self_pairs: float, sums: FloatArray
+def sum_over_pairs(
+    gram: FloatArray, rows: RankArray, kernel: FloatArray, values: IntArray, first: IntArray, sums: FloatArray
 ) -> None:
-    """Sum the kernel over pairs of voters of each group, for each permutation of the rows of voters.
+    """Sum the products of both kernels over ordered pairs of voters, for each permutation of the rows of voters.
 
-    Group g has the voters members[starts[g]:starts[g + 1]]; the pair of a voter with itself has weight ``self_pairs``.
+    Voter i is paired with the voters from ``first[i]`` to i - 1.
     """
-    ordered = np.empty(len(members), dtype=np.int64)
-    for p in range(len(sums)):
-        for k in range(len(members)):
-            ordered[k] = rows[p, members[k]]
-        for g in range(len(starts) - 1):
-            total = 0.0
-            for i in range(starts[g], starts[g + 1]):
-                values, part = gram[ordered[i]], 0.0
-                for j in range(starts[g], i):
-                    part += values[ordered[j]]
-                total += 2 * part + self_pairs * values[ordered[i]]
-            sums[p, g] = total
+    for p in range(len(rows)):
+        total, permuted = 0.0, rows[p]
+        for i in range(len(values)):
+            left, right, part = gram[permuted[i]], kernel[values[i]], 0.0
+            others, other_values = permuted[first[i] : i], values[first[i] : i]
+            for j in range(len(others)):
+                part += left[others[j]] * right[other_values[j]]
+            total += 2 * part
+        sums[p] = total
 
 
 @compiled_strictly
-def multilevel_splitting(
-    gram: FloatArray, rows: RankArray, size: int, pair_weight: float, weights: FloatArray, target: float, state: State
-) -> float:
-    """Return the probability that a random division has a statistic of at least ``target``, by multilevel splitting.
+def swap_rows(
+    gram: FloatArray,
+    features: FloatArray,
+    products: FloatArray,
+    linear: FloatArray,
+    at_rows: FloatArray,
+    strata: IntArray,
+    values: IntArray,
+    movers: IntArray,
+    order: IntArray,
+    starts: IntArray,
+    n_steps: int,
+    threshold: float,
+    rows: RankArray,
+    sums: FloatArray,
+    statistics: FloatArray,
+    state: State,
+) -> None:
+    """Exchange the rows of two random voters of a stratum, many times, if the statistic stays above a threshold.
 
-    The statistic is ``pair_weight`` times the sum of the kernel over ordered pairs of the ``size`` voters of the first
-    group, plus the sum of their ``weights``. Particles are divisions; those that reach a threshold survive, the others
-    become copies of survivors, and all move by swaps of two voters that keep them above the threshold. The probability
-    is the product of the parts that survive (Guyader, Hengartner and Matzner-Lober 2011).
+    ``sums`` are the sums of features over voters times the kernel with each row, ``products`` the features times their
+    weights. ``linear`` has the coefficients of the terms ``at_rows`` for each value.
     """
-    n_voters = len(rows)
-    orders = np.empty((N_PARTICLES, n_voters), dtype=np.int32)
-    sums = np.zeros((N_PARTICLES, len(gram)))  # of the kernel between each row and the voters of the first group
-    values = np.zeros(N_PARTICLES)
-    for p in range(N_PARTICLES):
-        orders[p] = rows
-        for i in range(size):
-            j = i + np.int64(uniform(state) * (n_voters - i))
-            orders[p, i], orders[p, j] = orders[p, j], orders[p, i]
-            u = orders[p, i]
-            values[p] += pair_weight * 2 * sums[p, u] + weights[u]
-            sums[p] += gram[u]
-    pvalue, n_steps = 1.0, min(max(size, 50), 100)
-    while pvalue > MIN_SPLITTING_PVALUE:
-        ordered = np.sort(values)
-        threshold = ordered[int((1 - SURVIVORS) * N_PARTICLES)]
-        if threshold <= ordered[0]:  # ties: the next larger value
-            larger = ordered[ordered > ordered[0]]
-            if len(larger) == 0:
-                return pvalue
-            threshold = larger[0]
-        threshold = min(threshold, target)
-        survivors = np.flatnonzero(values >= threshold)
-        if len(survivors) == 0:
-            return pvalue / N_PARTICLES
-        pvalue *= len(survivors) / N_PARTICLES
-        if threshold >= target:
-            return pvalue
-        for p in range(N_PARTICLES):
-            if values[p] < threshold:
-                source = survivors[np.int64(uniform(state) * len(survivors))]
-                orders[p], sums[p], values[p] = orders[source], sums[source], values[source]
-            for _ in range(n_steps):
-                a, b = np.int64(uniform(state) * size), size + np.int64(uniform(state) * (n_voters - size))
-                u, v = orders[p, a], orders[p, b]
-                if u == v:
-                    continue
-                change = 2 * (sums[p, v] - gram[u, v] - sums[p, u] + gram[u, u])
-                value = values[p] + pair_weight * change + weights[v] - weights[u]
-                if value >= threshold:
-                    orders[p, a], orders[p, b], values[p] = v, u, value
+    for p in range(len(rows)):
+        for _ in range(n_steps):
+            i = movers[np.int64(uniform(state) * len(movers))]
+            low, high = starts[strata[i]], starts[strata[i] + 1]
+            j = order[low + np.int64(uniform(state) * (high - low))]
+            a, b, u, v = values[i], values[j], rows[p, i], rows[p, j]
+            if a == b or u == v:
+                continue
+            change = 0.0
+            for k in range(len(linear)):
+                change -= (linear[k, a] - linear[k, b]) * (at_rows[k, v] - at_rows[k, u])
+            distance = gram[u, u] + gram[v, v] - 2 * gram[u, v]
+            for f in range(features.shape[1]):
+                product = products[a, f] - products[b, f]
+                change += product * (2 * (sums[p, f, v] - sums[p, f, u]) + (features[a, f] - features[b, f]) * distance)
+            if statistics[p] + change < threshold:
+                continue
+            rows[p, i], rows[p, j] = v, u
+            statistics[p] += change
+            for f in range(features.shape[1]):
+                feature = features[a, f] - features[b, f]
+                if feature != 0.0:
                     for row in range(len(gram)):
-                        sums[p, row] += gram[v, row] - gram[u, row]
-    return MIN_SPLITTING_PVALUE
-
-
-# ---------------------------------------------------------------------- exact moments
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """The mean, the variance and the skewness of a distribution."""
-
-    mean: float
-    variance: float
-    skewness: float
-
-    @classmethod
-    def from_cumulants(cls, mean: float, variance: float, third: float) -> Moments:
-        """Return the moments of a distribution with the given first three cumulants."""
-        return cls(mean, variance, third / variance**1.5 if variance > 0 else 0.0)
-
-    @classmethod
-    def from_sample(cls, values: FloatArray) -> Moments:
-        """Return the moments of a sample."""
-        deviations = values - values.mean()
-        return cls.from_cumulants(float(values.mean()), float((deviations**2).mean()), float((deviations**3).mean()))
-
-    @property
-    def third_cumulant(self) -> float:
-        """The third cumulant."""
-        return float(self.skewness * max(self.variance, 0.0) ** 1.5)  # rounding can make a variance negative
-
-    def scaled(self, factor: float) -> Moments:
-        """Return the moments of a positive multiple."""
-        return Moments(self.mean * factor, self.variance * factor**2, self.skewness)
-
-    def __add__(self, other: Moments) -> Moments:
-        """Return the moments of the sum of two independent variables."""
-        third = self.third_cumulant + other.third_cumulant
-        return Moments.from_cumulants(self.mean + other.mean, self.variance + other.variance, third)
-
-    def sf(self, value: float) -> float:
-        """Return the probability of at least ``value`` under the Pearson type III distribution with these moments."""
-        from scipy.special import gammainc, gammaincc, ndtr
-
-        if not self.variance > 0:
-            return 1.0
-        z = (value - self.mean) / np.sqrt(self.variance)
-        if abs(self.skewness) < 1e-6:
-            return float(ndtr(-z))
-        shape = 4 / self.skewness**2
-        x = max(shape + 2 * z / self.skewness, 0.0)
-        return float(gammaincc(shape, x) if self.skewness > 0 else gammainc(shape, x))
-
-
-ZERO_MOMENTS = Moments(0.0, 0.0, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class CentredKernel:
-    """A doubly centred kernel matrix of voters, stored by the distinct values and the number of voters of each.
-
-    Unbiased: a voter is not paired with itself, the diagonal is 0 and rows sum to 0 without it. Biased: each voter is
-    paired with itself, with the diagonal of ``gram``.
-    """
-
-    gram: FloatArray
-    counts: FloatArray
-    biased: bool
-    row_offsets: FloatArray  # subtracted from rows and from columns
-    constant: float  # added to all entries
-
-    @classmethod
-    def from_gram(cls, gram: FloatArray, counts: FloatArray, biased: bool) -> CentredKernel:
-        """Centre the kernel matrix of values that occur ``counts`` times."""
-        n = counts.sum()
-        if biased:
-            means = gram @ counts / n
-            return cls(gram, counts, biased, means, float(counts @ means / n))
-        sums = gram @ counts - np.diagonal(gram)
-        return cls(gram, counts, biased, sums / (n - 2), float(counts @ sums / ((n - 1) * (n - 2))))
-
-    def block(self, rows: slice | Indices, columns: Indices | None = None) -> FloatArray:
-        """Return rows of the centred matrix, for pairs of different voters; all columns, or the given ones."""
-        values, offsets = self.gram[rows], self.row_offsets
-        if columns is not None:
-            values, offsets = values[:, columns], offsets[columns]
-        return np.asarray(values - self.row_offsets[rows, None] - offsets + self.constant)
-
-    def matrix(self) -> FloatArray:
-        """Return the centred matrix."""
-        out = np.empty(self.gram.shape)
-        for rows in slices(len(out), BLOCK_ROWS):
-            out[rows] = self.block(rows)
-        return out
-
-    @property
-    def diagonal(self) -> FloatArray:
-        """The entries for two voters with the same value."""
-        return np.asarray(np.diagonal(self.gram) - 2 * self.row_offsets + self.constant)
-
-    @cached_property
-    def power_sums(self) -> tuple[float, FloatArray, FloatArray | None]:
-        """The trace, and the nonzero sums of degree two and three (None for too many rows).
-
-        The sums are those after subtracting the multiple of the identity that makes the trace 0.
-        """
-        c, n = self.counts, float(self.counts.sum())
-        trace = float(c @ self.diagonal) if self.biased else 0.0
-        shift = trace / (n - 1)  # A - shift (I - 1/n) is still centred
-        shifted = CentredKernel(self.gram, c, self.biased, self.row_offsets, self.constant + shift / n)
-        equal = shifted.diagonal  # two voters with the same value
-        same = equal - shift if self.biased else np.zeros(len(c))  # a voter with itself
-        squares, cubes, products = np.empty((3, len(c)))  # sums over voters in each row
-        for rows in slices(len(c), BLOCK_ROWS):
-            matrix = shifted.block(rows)
-            square = matrix * matrix
-            squares[rows], cubes[rows], products[rows] = square @ c, (square * matrix) @ c, matrix @ (c * same)
-        second = np.array([c @ (squares - equal**2 + same**2), c @ same**2])
-        if len(c) > MAX_ROWS_FOR_SKEWNESS:
-            return trace, second, None
-        weights, cubed_trace, excess = np.sqrt(c), 0.0, same - equal
-        weighted = weights[:, None] * shifted.matrix() * weights
-        for rows in slices(len(c), BLOCK_ROWS):
-            square = weighted[rows] @ weighted[:, : rows.stop]  # the lower triangle of a symmetric matrix
-            square[:, : rows.start] *= 2
-            cubed_trace += float(np.einsum("uv,uv->", square, weighted[rows, : rows.stop]))
-        third = np.array(
-            [
-                cubed_trace + c @ (3 * excess * squares + 3 * excess**2 * equal + excess**3),
-                c @ (cubes - equal**3 + same**3),
-                c @ (same * (squares - equal**2 + same**2)),
-                c @ (same * products + same**2 * excess),
-                c @ same**3,
-            ]
-        )
-        return trace, second, third
-
-
-def permutation_moments(left: CentredKernel, right: CentredKernel) -> Moments:
-    """Return the moments of the sum over voters of one matrix times the other, one of them permuted at random.
-
-    The skewness is nan if a matrix has more than ``MAX_ROWS_FOR_SKEWNESS`` rows.
-    """
-    (left_trace, left_second, left_third), n = left.power_sums, int(left.counts.sum())
-    right_trace, right_second, right_third = right.power_sums
-    mean = left_trace * right_trace / (n - 1)
-    variance = expected_power(left_second, right_second, n, 2)
-    if left_third is None or right_third is None:
-        return Moments(mean, variance, float("nan"))
-    return Moments.from_cumulants(mean, variance, expected_power(left_third, right_third, n, 3))
-
-
-def expected_power(left: FloatArray, right: FloatArray, n_voters: int, power: int) -> float:
-    """Return the mean of a power of the statistic, from the nonzero sums of two matrices of trace 0."""
-    return float(
-        sum(
-            left @ table @ right / prod(range(n_voters - n_different + 1, n_voters + 1))
-            for n_different, table in partition_tables(power).items()
-            if n_different <= n_voters
-        )
-    )
-
-
-@lru_cache(maxsize=2)
-def partition_tables(power: int) -> dict[int, FloatArray]:
-    """Return for each number of different voters the coefficients of products of sums of the two matrices."""
-    tables: dict[int, FloatArray] = {}
-    for partition in partitions(2 * power):
-        row = distinct_sum(partition, SECOND if power == 2 else THIRD)
-        n_different = max(partition) + 1
-        tables[n_different] = tables.get(n_different, 0.0) + np.outer(row, row)
-    return tables
-
-
-def distinct_sum(partition: tuple[int, ...], nonzero: dict[tuple[int, int], int]) -> FloatArray:
-    """Return a sum over different voters as a combination of the nonzero sums over arbitrary voters."""
-    row = np.zeros(len(nonzero))
-    for merger in partitions(max(partition) + 1):
-        ends = [merger[end] for end in partition]
-        n_loops = sum(a == b for a, b in zip(ends[::2], ends[1::2], strict=True))
-        index = nonzero.get((len(set(ends)), n_loops))
-        if index is not None and min(np.bincount(ends)) > 1:  # otherwise a row sum or the trace factors out, which is 0
-            row[index] += prod((-1) ** (int(size) - 1) * factorial(int(size) - 1) for size in np.bincount(merger))
-    return row
-
-
-def partitions(n: int) -> Iterator[tuple[int, ...]]:
-    """Yield all partitions of n elements, as the number of the part of each element."""
-
-    def extend(start: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        if len(start) == n:
-            yield start
-            return
-        for part in range(max(start, default=-1) + 2):
-            yield from extend((*start, part))
-
-    return extend(())
+                        sums[p, f, row] += feature * (gram[v, row] - gram[u, row])

@@ -44,7 +44,8 @@ from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.rankings import FREE, Rankings
-from rankernel.stats._permutations import Moments, NullDistribution, PermutationStatistic, sample_null_distribution
+from rankernel.stats._moments import CentredKernel, Moments
+from rankernel.stats._permutations import NullDistribution, PermutationStatistic, sample_null_distribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,6 +55,8 @@ MAX_RELATIVE_ERROR = 0.5  # Monte Carlo error over the standard deviation of the
 ROUNDING = 1e-12  # dispersions below this part of the mean diagonal of the Gram matrix are rounding errors
 MAX_SCALE = 1e90  # largest kernel value; the third moment of a statistic takes cubes of values
 PRIOR_VOTERS = 0.5  # pooled voters added to each group, so that a group of identical rankings has some variance
+
+CACHED = ("gram", "centred", "redrawn")  # attributes of a sample that can be computed again
 
 Interval = tuple[float, float]
 SummaryLines = list[tuple[str, str]]
@@ -103,11 +106,11 @@ class Sample:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out a Gram matrix that can be computed again."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("gram", "redrawn")}
+        return {name: value for name, value in self.__dict__.items() if name not in CACHED}
 
     def release(self) -> None:
         """Free the Gram matrix, which is computed again on the next access."""
-        for name in ("gram", "redrawn"):
+        for name in CACHED:
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -117,6 +120,11 @@ class Sample:
             return self.given_gram
         assert self.plan is not None
         return voter_gram(self.plan, self.n_jobs, bool((self.data.counts > 1).any()))
+
+    @cached_property
+    def centred(self) -> CentredKernel:
+        """The kernel between different voters, centred over voters."""
+        return CentredKernel.from_gram(self.gram, self.data.counts.astype(np.float64), biased=False)
 
     @property
     def index(self) -> Indices:
@@ -309,16 +317,20 @@ class Effect(ABC):
         """The estimate: 0 if nothing differs at all, nan if it is undefined."""
         return share(*self.parts(), self.scale)
 
-    def standard_error(self, mcse: float) -> float:
+    def mcse(self, error: float) -> float:
+        """Return the Monte Carlo standard error, from that of the test statistic; nan if undefined."""
+        return self.relative_error(error)
+
+    def relative_error(self, error: float) -> float:
         """Return an upper bound of the Monte Carlo standard error, from that of the estimate of B; nan if undefined.
 
         Errors of W change an effect e by e times a smaller relative error; without the factor 1 - e of the errors of
         B, the bound covers both.
         """
-        if not mcse:
+        if not error:
             return 0.0
         total = sum(self.parts()) if np.isfinite(self.value) else 0.0
-        return mcse / total if total > 0 else float("nan")
+        return error / total if total > 0 else float("nan")
 
     def interval(self, null: Moments, mcse: float, confidence_level: float = 0.95) -> Interval:
         """Return the confidence interval, between 0 and 1; ``mcse`` is the Monte Carlo standard error of the effect."""
@@ -486,9 +498,9 @@ class KernelTestResult(PrintedResult):
         The statistic for random permutations.
     moment_pvalue : float
         The p-value by the Pearson type III approximation with the moments of all permutations: approximately the limit
-        of ``pvalue`` for many permutations, not bounded below by 1 / (1 + B). For two groups of different sizes without
-        strata small values of the approximation are too small; there a value below 0.01 is at least the estimate by
-        multilevel splitting (random swaps of voters between the groups), which stops at 1e-6.
+        of ``pvalue`` for many permutations, not bounded below by 1 / (1 + B). For groups, covariates and trends of up
+        to 5,000 voters a value below 0.01 is at least the estimate by multilevel splitting (random exchanges of
+        voters), which stops at 1e-6.
     n_moment_draws : int
         The number of permutations from which moments were estimated; 0 if they are exact. Above 2,000 distinct
         rankings only the skewness is estimated.
@@ -522,7 +534,7 @@ class KernelTestResult(PrintedResult):
     kernel: Kernel | None
     plan: Plan | None = field(repr=False)
     rankings: Data = field(repr=False)
-    _interval: Callable[[], Interval] = field(repr=False)
+    _interval: Callable[[], Interval] | None = field(repr=False)
 
     _effect_noun: ClassVar[str] = "of the dispersion of the voters"
     _draws_noun: ClassVar[str] = "permutations"
@@ -534,6 +546,8 @@ class KernelTestResult(PrintedResult):
 
         It inverts two one-sided 2.5 % tests, and excludes 0 only if ``moment_pvalue`` is below 0.025.
         """
+        if self._interval is None:
+            return 0.0, 0.0
         low, high = self._interval()
         return (0.0 if low > 0 and not self.moment_pvalue < 0.025 else low), high
 
@@ -558,34 +572,30 @@ class KernelTestResult(PrintedResult):
 
 
 def evaluate(
-    statistic: PermutationStatistic, n_permutations: int, sample: Sample, name: str, scheme: str, *, warn: bool = True
+    statistic: PermutationStatistic,
+    effect: Effect | None,
+    n_permutations: int,
+    sample: Sample,
+    name: str,
+    scheme: str,
+    *,
+    warn: bool = True,
 ) -> dict[str, Any]:
     """Return the attributes that all results have, and warn of large Monte Carlo errors.
 
     ``name`` and ``scheme`` describe the statistic and its null distribution, such as "permutations of the voters".
     """
-    null, errors = sample_null_distribution(statistic, n_permutations), statistic.standard_errors()
+    null, error = sample_null_distribution(statistic, n_permutations), statistic.standard_error()
     if warn:
-        warn_if_noisy(errors[0], float(null.values.std()))
-    method = describe_test(name, len(null.values), scheme, sample)
-    return result_fields(statistic.value, null, statistic.effect(), errors, sample, method)
-
-
-def describe_test(name: str, n_draws: int, scheme: str, sample: Sample) -> str:
-    """Return the description of a test."""
-    return f"{name}, {n_draws:,} {scheme}, kernel values: {sample.method}"
+        warn_if_noisy(error, float(null.values.std()))
+    return result_fields(statistic.value, null, effect, error, sample, f"{name}, {len(null.values):,} {scheme}")
 
 
 def result_fields(
-    value: float,
-    null: NullDistribution,
-    effect: Effect | None,
-    errors: tuple[float, float],
-    sample: Sample,
-    method: str,
+    value: float, null: NullDistribution, effect: Effect | None, error: float, sample: Sample, description: str
 ) -> dict[str, Any]:
-    """Return the attributes that all results have."""
-    interval = partial(tuple, (0.0, 0.0)) if effect is None else partial(effect.interval, null.moments, errors[1])
+    """Return the attributes that all results have; without an effect it is 0."""
+    effect_error = 0.0 if effect is None else effect.mcse(error)
     return {
         "statistic": value,
         "pvalue": null.pvalue,
@@ -593,11 +603,11 @@ def result_fields(
         "moment_pvalue": null.moment_pvalue,
         "n_moment_draws": null.n_moment_draws,
         "effect": 0.0 if effect is None else effect.value,
-        "statistic_mcse": errors[0],
-        "effect_mcse": errors[1],
-        "method": method,
+        "statistic_mcse": error,
+        "effect_mcse": effect_error,
+        "method": f"{description}, kernel values: {sample.method}",
         "kernel": sample.kernel,
         "plan": sample.plan,
         "rankings": sample.data,
-        "_interval": interval,
+        "_interval": None if effect is None else partial(effect.interval, null.moments, effect_error),
     }

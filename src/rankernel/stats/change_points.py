@@ -23,17 +23,16 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
+from rankernel.stats._moments import ZERO_MOMENTS, pair_sums
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,
     PAIR_COST,
     RELATIVE_TOLERANCE,
-    ZERO_MOMENTS,
     PermutationStatistic,
     named_generator,
-    pair_sums,
     sample_null_distribution,
 )
-from rankernel.stats.base import Sample, SummaryLines, describe_test, result_fields, voter_gram, warn_if_noisy
+from rankernel.stats.base import Sample, SummaryLines, result_fields, voter_gram, warn_if_noisy
 from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupTestResult
 from rankernel.stats.hsic import check_times, time_array
 
@@ -166,7 +165,7 @@ def change_point_test(
     else:
         n_wanted = check_integer("n_changes", n_changes, 0, statistic.max_changes)
     null = sample_null_distribution(statistic, n_permutations)
-    mcse = statistic.standard_errors()[0]
+    mcse = statistic.standard_error()
     warn_if_noisy(mcse, float(null.values.std()))
     costs, starts = statistic.segments(max(n_wanted, most))
     chosen = n_wanted
@@ -182,13 +181,12 @@ def change_point_test(
         f"rows {a} to {b - 1}" if labels is None else f"times {labels[a]} to {labels[b - 1]}" for a, b in ends
     )
     voters = GroupedVoters.count(sample, names, segment, np.zeros_like(segment), data.counts)
-    effect_mcse = GroupEffect(voters).mcse() if changes and sample.is_estimated else 0.0
-    scheme = f"random orders of {n_rows:,} rows, at least {least} rows between changes"
-    text = describe_test("kernel change points", len(null.values), scheme, sample)
+    scheme = f"{n_permutations:,} random orders of {n_rows:,} rows, at least {least} rows between changes"
     effect = GroupEffect(voters) if changes else None
-    fields = result_fields(statistic.value, null, effect, (mcse, effect_mcse), sample, text) | {"rankings": data}
+    fields = result_fields(statistic.value, null, effect, mcse, sample, f"kernel change points, {scheme}")
+    fields["rankings"] = data
     if effect is not None:  # the skewness of the largest dispersion is not that of the dispersion of fixed segments
-        fields["_interval"] = partial(effect.interval, ZERO_MOMENTS, effect_mcse)
+        fields["_interval"] = partial(effect.interval, ZERO_MOMENTS, fields["effect_mcse"])
     change_times = () if labels is None else tuple(labels[list(changes)].tolist())
     return ChangePointResult(
         **fields, changes=changes, change_times=change_times, costs=costs, _voters=voters, _biased=True
@@ -297,14 +295,14 @@ class BestSplit(PermutationStatistic):
         traces, sizes = (np.add.reduceat(each, self.starts) for each in (weights * np.diagonal(gram)[index], weights))
         return run_interruptibly(best_segments, sums, traces, sizes, n_rows, max_changes, self.min_rows)
 
-    def standard_errors(self) -> tuple[float, float]:
+    def standard_error(self) -> float:
         """Return the Monte Carlo standard error of the statistic, by drawing all kernel values again."""
         other = None if self.sample.plan is None else self.sample.plan._redrawn(1)
         if other is None:
-            return 0.0, 0.0
+            return 0.0
         gram = voter_gram(other)
         again = self.of_orders(self.order[None], gram if self.by_products else self.expand(gram))
-        return abs(float(again[0]) - self.value) / float(np.sqrt(2)), 0.0
+        return abs(float(again[0]) - self.value) / float(np.sqrt(2))
 
 
 def penalised_changes(costs: FloatArray, n_rows: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,8 @@ from rankernel.models.mallows import MallowsModel
 from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, unique_rows
-from rankernel.stats._permutations import RELATIVE_TOLERANCE, Moments, PermutationStatistic, named_generator, pair_sums
+from rankernel.stats._moments import Moments, pair_sums
+from rankernel.stats._permutations import RELATIVE_TOLERANCE, PermutationStatistic, named_generator
 from rankernel.stats.base import (
     Effect,
     InfluenceSample,
@@ -157,7 +159,7 @@ def goodness_of_fit_test(
     statistic = FitStatistic(embedding, data.unique(), draw_sample, biased, model if fitted else None)
     name = f"{'biased' if biased else 'unbiased'} squared MMD"
     scheme = f"simulations from {model}{', fitted again to each' * fitted}"
-    fields = evaluate(statistic, n_simulations, statistic.sample, name, scheme)
+    fields = evaluate(statistic, statistic.effect(), n_simulations, statistic.sample, name, scheme)
     return GoodnessOfFitResult(**fields, witness=statistic.witness())
 
 
@@ -318,10 +320,15 @@ class FitStatistic(PermutationStatistic):
 
     def effect(self) -> FitEffect:
         """Return the share of the dispersion between data and model."""
-        return FitEffect(self.gram, self.counts, self.model_means, self.embedding)
+        return FitEffect(self.gram, self.counts, self.model_means, self.embedding, self.errors[1])
 
-    def standard_errors(self) -> tuple[float, float]:
-        """Return the Monte Carlo standard errors of statistic and effect, from replicates of the kernel values."""
+    def standard_error(self) -> float:
+        """Return the Monte Carlo standard error of the statistic."""
+        return self.errors[0]
+
+    @cached_property
+    def errors(self) -> tuple[float, float]:
+        """The Monte Carlo standard errors of statistic and effect, from replicates of the kernel values."""
         method = self.embedding.method
         if not isinstance(method, MonteCarlo):
             return 0.0, 0.0
@@ -347,6 +354,11 @@ class FitEffect(Effect):
     counts: FloatArray
     model_means: FloatArray
     embedding: Embedding
+    replicate_error: float = 0.0  # the Monte Carlo standard error
+
+    def mcse(self, error: float) -> float:
+        """Return the Monte Carlo standard error."""
+        return self.replicate_error
 
     @property
     def scale(self) -> float:

@@ -1,4 +1,4 @@
-r"""Groups of voters: the dispersion between groups as a test statistic and as an effect size.
+r"""Tests of groups of voters: the dispersion between groups as a test statistic and as an effect size.
 
 With equal weights for k groups, voters scatter around the mean embedding of all by :math:`V = B + W`: between groups
 :math:`B = \frac{1}{k^2} \sum_{g < h} \|\mu_g - \mu_h\|^2`, and within groups the mean W of
@@ -11,7 +11,6 @@ its groups that have at least two voters there, if there are two such groups.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,32 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankernel._utils import FloatArray, Indices, IntArray, RankArray
-from rankernel._utils.resources import check_voters, run_interruptibly
-from rankernel.gram.evaluator import slices
-from rankernel.stats._permutations import (
-    BLOCK_ROWS,
-    PAIR_COST,
-    RELATIVE_TOLERANCE,
-    VOTER_BYTES,
-    ZERO_MOMENTS,
-    CentredKernel,
-    Moments,
-    PermutationStatistic,
-    RandomDivisions,
-    Shuffles,
-    arrangement_probability,
-    check_exchangeable,
-    count_by_group,
-    multilevel_splitting,
-    named_generator,
-    off_diagonal_forms,
-    pair_sums,
-    permutation_moments,
-    random_state,
-    sort_by_label,
-    sum_by_group,
-)
+from rankernel._utils import FloatArray, Indices, IntArray
+from rankernel._utils.checks import Seed, as_seed, check_flag, check_integer, check_labels, check_list, printable
+from rankernel.comparisons import Comparisons
+from rankernel.completions.draws import CompletionModel
+from rankernel.data import Data, as_data, concat, group_codes
+from rankernel.errors import Argument, RankingError
+from rankernel.gram.plan import MethodLike
+from rankernel.kernels.base import Kernel
+from rankernel.rankings import is_missing
+from rankernel.stats._moments import ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
+from rankernel.stats._permutations import Cells, PairStatistic
 from rankernel.stats.base import (
     PRIOR_VOTERS,
     Effect,
@@ -52,15 +36,17 @@ from rankernel.stats.base import (
     Interval,
     KernelTestResult,
     Sample,
+    check_voters_needed,
     diagonal_scale,
+    evaluate,
+    stratum_codes,
 )
 
 if TYPE_CHECKING:
     from rankernel.stats.differences import Differences, GroupFeatures
+    from rankernel.stats.pairwise import Correction, PairwiseResult
 
-
-MAX_BALANCE = 1.5  # ratio of the sizes of two groups
-MAX_SPLIT_VOTERS = 5000  # splitting holds 1,000 divisions of them
+NAMES = ("X", "Y")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,23 +68,17 @@ class GroupedVoters:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out matrices that can be computed again."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("centred", "strata")}
+        return {name: value for name, value in self.__dict__.items() if name != "strata"}
 
     def release(self) -> None:
         """Free the Gram matrix, which is computed again on the next access."""
         self.sample.release()
-        for name in ("centred", "strata"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("strata", None)
 
     @property
     def gram(self) -> FloatArray:
         """The Gram matrix of the distinct rankings."""
         return self.sample.gram
-
-    @cached_property
-    def centred(self) -> CentredKernel:
-        """The centred kernel between different voters."""
-        return CentredKernel.from_gram(self.gram, self.counts, biased=False)
 
     @cached_property
     def by_group(self) -> FloatArray:
@@ -130,7 +110,7 @@ class GroupedVoters:
             rows = np.flatnonzero(table.any(axis=0))
             table, weight = table[:, rows], float(table.sum()) / n_voters
             if len(usable) == 1 and len(rows) == len(self.gram):
-                centred = self.centred
+                centred = self.sample.centred
             else:
                 centred = CentredKernel.from_gram(self.gram[np.ix_(rows, rows)], table.sum(axis=0), biased=False)
             contrast, group_weights = equal_weights(len(groups))
@@ -150,16 +130,26 @@ class GroupedVoters:
         n = self.sizes.sum()
         return np.asarray(1 / self.sizes if biased else (n - 1) / (n * (self.sizes - 1)))
 
-    def group_kernel(self, biased: bool) -> CentredKernel:
-        """Return the kernel between groups whose sum of products with that of the voters is the dispersion."""
-        return CentredKernel.from_gram(np.diag(self.pair_weights(biased)), self.sizes, biased)
+    def statistic(self, biased: bool, seed: int, factor: float = 1.0) -> PairStatistic:
+        """Return ``factor`` times the dispersion between the groups as a test statistic."""
+        labels = np.nonzero(self.table)
+        cells, kernel = Cells._make([*labels, self.table[labels]]), np.diag(self.pair_weights(biased))
+        return PairStatistic(self.sample, cells, kernel, seed, biased=biased, factor=factor)
 
-    def dispersion(self, biased: bool) -> float:
-        """Return the dispersion between the groups: see :func:`k_sample_test`."""
-        sums = self.by_group @ self.gram @ self.by_group.T
-        self_pairs = 0.0 if biased else self.by_group @ np.diagonal(self.gram)
-        total = float(sums.sum() - np.sum(self_pairs))
-        return float(self.pair_weights(biased) @ (np.diagonal(sums) - self_pairs)) - total / float(self.sizes.sum())
+    def squared_mmd(self, biased: bool, seed: int) -> PairStatistic:
+        """Return the squared maximum mean discrepancy of two groups as a test statistic."""
+        return self.statistic(biased, seed, self.mmd_factor)
+
+    def is_exchangeable(self) -> bool:
+        """Return whether any stratum has voters of two groups."""
+        return bool(((self.table.sum(axis=2) > 0).sum(axis=1) > 1).any())
+
+    def check_exchangeable(self) -> None:
+        """Raise an error if no stratum has voters of two groups."""
+        if not self.is_exchangeable():
+            raise RankingError(
+                "no stratum has voters of two groups, so there is nothing to permute; use coarser strata"
+            )
 
     @property
     def mmd_factor(self) -> float:
@@ -174,169 +164,6 @@ class GroupedVoters:
     def scheme(self) -> str:
         """Description of the permutations."""
         return f"permutations of the voters{' within strata' * self.is_stratified()}"
-
-
-# ---------------------------------------------------------------------- the test statistic
-
-
-class GroupStatistic(PermutationStatistic):
-    """The dispersion between groups times ``factor``, with voters permuted between groups within strata.
-
-    Divisions into two groups are drawn by the numbers of voters of each row, those into more groups by shuffles.
-    """
-
-    def __init__(self, voters: GroupedVoters, biased: bool, seed: int, factor: float = 1.0) -> None:
-        self.voters, self.biased, self.seed, self.factor = voters, biased, seed, factor
-        self.gram, self.counts, self.n_voters = voters.gram, voters.counts, float(voters.sizes.sum())
-        self.diagonal = np.diagonal(self.gram).copy()
-        self.row_sums, absolute = off_diagonal_sums(self.gram, self.counts)
-        self.total = float(self.counts @ self.row_sums)
-        equal_pairs = self.counts * (self.counts - (not biased))
-        self.tolerance = RELATIVE_TOLERANCE * factor * (absolute + float(equal_pairs @ np.abs(self.diagonal)))
-        self.tolerance /= self.n_voters
-        self.shared_rows = np.flatnonzero(self.counts > 1)
-        if len(voters.names) == 2:
-            self.divisions = RandomDivisions(voters.table, seed)
-            self.value = float(self.of_first_group(voters.by_group[:1])[0])
-            return
-        check_exchangeable(voters.table)
-        check_voters(int(self.n_voters), VOTER_BYTES, "a test of several groups")
-        strata, groups, rows = np.nonzero(voters.table)
-        counts = voters.table[strata, groups, rows]
-        self.groups = np.repeat(groups, counts)
-        self.shuffles = Shuffles(np.repeat(rows, counts), np.repeat(strata, counts), seed, self.groups)
-        self.constant = (self.total + float(equal_pairs @ self.diagonal)) / self.n_voters
-        self.value = float(self.of_tables(voters.by_group[None])[0])
-
-    def draw(self, n_permutations: int) -> FloatArray:
-        """Return the statistic for the next permutations; several groups by the way that takes fewer operations."""
-        if len(self.voters.names) == 2:
-            return np.concatenate([self.of_first_group(counts) for counts in self.divisions.draw(n_permutations)])
-        n_rows, n_groups, sizes = len(self.gram), len(self.voters.names), self.voters.sizes
-        by_table = n_rows**2 * n_groups < PAIR_COST * float(sizes @ sizes)
-        evaluate, n_entries = (self.by_table, n_rows * n_groups) if by_table else (self.by_pair, n_groups)
-        chunks = self.shuffles.draw(n_permutations, n_entries)
-        return np.concatenate([run_interruptibly(evaluate, rows) for rows in chunks])
-
-    def of_first_group(self, first: FloatArray) -> FloatArray:
-        """Return the statistic of two groups for each row of numbers of voters of the first group."""
-        m, n = (int(size) for size in self.voters.sizes)
-        within, with_all = off_diagonal_forms(self.gram, first), first @ self.row_sums
-        XX, YY, XY = within, self.total - 2 * with_all + within, with_all - within
-        if len(self.shared_rows):  # pairs of different voters with the same ranking
-            x, diagonal = first[:, self.shared_rows], self.diagonal[self.shared_rows]
-            y = self.counts[self.shared_rows] - x
-            XX, YY, XY = XX + (x * (x - 1)) @ diagonal, YY + (y * (y - 1)) @ diagonal, XY + (x * y) @ diagonal
-        if self.biased:
-            self_pairs = first @ self.diagonal
-            XX, YY = XX + self_pairs, YY + self.counts @ self.diagonal - self_pairs
-        less = 0 if self.biased else 1
-        squared_mmd = XX / (m * (m - less)) + YY / (n * (n - less)) - 2 * XY / (m * n)
-        return np.asarray(self.factor * m * n / self.n_voters * squared_mmd)
-
-    def of_tables(self, tables: FloatArray) -> FloatArray:
-        """Return the statistic for tables of numbers of voters by group and row."""
-        sums = pair_sums(self.gram, tables.reshape(-1, tables.shape[2]), self.biased)
-        return self.of_sums(sums.reshape(tables.shape[:2]))
-
-    def of_sums(self, sums: FloatArray) -> FloatArray:
-        """Return the statistic from sums over the pairs of voters of each group."""
-        return np.asarray(self.factor * (sums @ self.voters.pair_weights(self.biased) - self.constant))
-
-    def by_table(self, rows: RankArray) -> FloatArray:
-        """Return the statistic for permutations of the rows of voters, by matrix products."""
-        counts = np.zeros((len(rows), len(self.voters.names), len(self.gram)))
-        count_by_group(rows, self.groups, counts)
-        return self.of_tables(counts)
-
-    def by_pair(self, rows: RankArray) -> FloatArray:
-        """Return the statistic for permutations of the rows of voters, by sums over pairs of voters."""
-        sums = np.empty((len(rows), len(self.voters.names)))
-        sum_by_group(self.gram, rows, *sort_by_label(self.groups), float(self.biased), sums)
-        return self.of_sums(sums)
-
-    def moments(self) -> Moments | None:
-        """Return the exact moments over all permutations; None with strata."""
-        if self.voters.is_stratified():
-            return None
-        voters, biased = self.voters, self.biased
-        kernel = CentredKernel.from_gram(voters.gram, voters.counts, True) if biased else voters.centred
-        return permutation_moments(kernel, voters.group_kernel(biased)).scaled(self.factor)
-
-    def min_pvalue(self) -> float:
-        """Return the probability of the observed groups, where groups of equal size may exchange names."""
-        from scipy.special import gammaln
-
-        table = self.voters.table
-        strata, groups, rows = np.nonzero(table)
-        by_group = table.transpose(1, 0, 2)
-        # np.unique(axis=0) takes minutes for rows of millions of columns.
-        n_same_sizes, n_same_rows = (
-            np.array(list(Counter(group.tobytes() for group in groups_of).values()))
-            for groups_of in (by_group.sum(axis=2), by_group)
-        )
-        renamings = float(np.exp(gammaln(n_same_sizes + 1).sum() - gammaln(n_same_rows + 1).sum()))
-        return renamings * arrangement_probability(strata, groups, rows, table[strata, groups, rows])
-
-    def splitting_pvalue(self) -> float:
-        """Return the p-value of two groups by multilevel splitting; 0 with strata, more groups or very many voters.
-
-        Groups of similar sizes need none: there the Pearson type III approximation is accurate or conservative.
-        """
-        is_balanced = self.voters.sizes.max() < MAX_BALANCE * self.voters.sizes.min()
-        if (
-            len(self.voters.names) != 2
-            or is_balanced
-            or self.voters.is_stratified()
-            or self.n_voters > MAX_SPLIT_VOTERS
-        ):
-            return 0.0
-        smaller = int(np.argmin(self.voters.sizes))
-        m, n = self.voters.sizes[[smaller, 1 - smaller]].tolist()
-        mm, nn = m * (m - (not self.biased)), n * (n - (not self.biased))
-        # With A the sum over pairs of a voter of the smaller group and any other, the sums XY and YY are A - XX and
-        # a constant - 2 A + XX, so the squared discrepancy is linear in XX and in a sum over the voters of the group.
-        scale = self.factor * m * n / self.n_voters
-        equal = (self.counts - 1) * self.diagonal
-        weights = -2 * (1 / nn + 1 / (m * n)) * (self.row_sums + equal)
-        if self.biased:
-            weights += (1 / mm - 1 / nn) * self.diagonal
-        pair_weight = scale * (1 / mm + 1 / nn + 2 / (m * n))
-        first = self.voters.by_group[smaller]
-        pairs = float(pair_sums(self.gram, first[None], biased=False)[0])
-        target = pair_weight * pairs + scale * float(first @ weights) - self.tolerance
-        rows = np.repeat(np.arange(len(self.gram), dtype=np.int32), self.counts.astype(np.int64))
-        state = random_state(named_generator(self.seed, "splitting", self.voters.table))
-        arguments = self.gram, rows, int(m), pair_weight, scale * weights, target, state
-        return float(run_interruptibly(multilevel_splitting, *arguments))
-
-    def effect(self) -> GroupEffect:
-        """Return the share of the dispersion between groups."""
-        return GroupEffect(self.voters)
-
-    def standard_errors(self) -> tuple[float, float]:
-        """Return the Monte Carlo standard errors of statistic and effect."""
-        voters = self.voters
-        if not voters.sample.is_estimated:
-            return 0.0, 0.0
-        weights = self.factor * voters.group_kernel(self.biased).matrix()
-        return voters.sample.standard_error(voters.by_group, weights, self.biased), GroupEffect(voters).mcse()
-
-
-def squared_mmd(voters: GroupedVoters, biased: bool, seed: int) -> GroupStatistic:
-    """Return the squared maximum mean discrepancy of two groups as a test statistic."""
-    return GroupStatistic(voters, biased, seed, voters.mmd_factor)
-
-
-def off_diagonal_sums(gram: FloatArray, counts: FloatArray) -> tuple[FloatArray, float]:
-    """Return the sum of each row over the voters of other rows, and the sum of the absolute values of all entries."""
-    sums, absolute = np.empty(len(gram)), 0.0
-    for rows in slices(len(gram), BLOCK_ROWS):
-        block = gram[rows].copy()
-        np.fill_diagonal(block[:, rows], 0.0)
-        sums[rows] = block @ counts
-        absolute += float(counts[rows] @ np.abs(block, out=block) @ counts)
-    return sums, absolute
 
 
 # ---------------------------------------------------------------------- the effect
@@ -458,16 +285,16 @@ class GroupEffect(Effect):
         weighted_low = weighted.interval(null, mcse, confidence_level)[0]
         return min(weighted_low / weighted.value, 1.0) * self.value, high
 
-    def mcse(self) -> float:
-        """Return the Monte Carlo standard error."""
-        if not self.strata:
-            return float("nan")
+    def mcse(self, error: float) -> float:
+        """Return the Monte Carlo standard error, from redrawn kernel values of each stratum."""
+        if not error or not self.strata:
+            return error and float("nan")
         squares = 0.0  # strata have errors of different rankings, or of the same ones with other weights
         for stratum in self.strata:
             table = np.zeros((len(stratum.table), len(self.voters.gram)))
             table[:, stratum.rows] = stratum.table
             squares += self.voters.sample.standard_error(table, stratum.pair_weights, biased=False) ** 2
-        return self.standard_error(squares**0.5)
+        return self.relative_error(squares**0.5)
 
 
 def equal_weights(n_groups: int) -> tuple[FloatArray, FloatArray]:
@@ -551,3 +378,306 @@ class GroupTestResult(KernelTestResult):
     def _dispersion_factor(self) -> float:
         """The statistic over the dispersion between the groups."""
         return 1.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MMDResult(GroupTestResult):
+    """Result of :func:`mmd_test`.
+
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the squared maximum mean discrepancy.
+    rankings : Rankings or Preferences
+        The distinct rankings of both samples, with their numbers of voters.
+    witness : array of shape (n_rankings,)
+        The witness function at each of them: the mean kernel with the first sample minus that with the second.
+    """
+
+    witness: FloatArray = field(repr=False)
+
+    @property
+    def _dispersion_factor(self) -> float:
+        return self._voters.mmd_factor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KSampleResult(GroupTestResult):
+    """Result of :func:`k_sample_test`.
+
+    Attributes
+    ----------
+    statistic : float
+        The dispersion between the groups.
+    rankings : Rankings or Preferences
+        The distinct rankings, with their numbers of voters.
+    """
+
+    _n_permutations: int = field(repr=False)
+    _seed: int = field(repr=False)
+
+    def pairwise(
+        self, *, correction: Correction = "holm", alpha: float = 0.05, n_permutations: int | None = None
+    ) -> PairwiseResult:
+        """Return two-sample tests of all pairs of groups, adjusted for multiple comparisons.
+
+        Parameters
+        ----------
+        correction : {"holm", "benjamini-hochberg"}
+            Holm controls the family-wise error rate, Benjamini and Hochberg the false discovery rate.
+        alpha : float
+            The significance level.
+        n_permutations : int, optional
+            The number of permutations for each pair; as in the test of all groups by default.
+
+        Notes
+        -----
+        The Gram matrix of the test is used again. With many pairs no permutation p-value of few permutations survives
+        the correction: 999 permutations of 1,770 pairs give nothing below 1.77. If the smallest adjusted permutation
+        p-value is not well below ``alpha``, p-values from moments are adjusted instead, and ``adjusted_from`` says so.
+
+        Examples
+        --------
+        >>> from rankernel import datasets, k_sample_test
+        >>> election = datasets.load_example()
+        >>> pairs = k_sample_test(election.rankings, election.groups).pairwise()
+        >>> len(pairs.groups), len(pairs), int(pairs.rejected.sum())
+        (3, 3, 3)
+        """
+        from rankernel.stats.pairwise import compare_pairs
+
+        return compare_pairs(self, correction, alpha, n_permutations)
+
+
+# ---------------------------------------------------------------------- tests
+
+
+@np.errstate(under="ignore")
+def mmd_test(
+    X: Any,
+    Y: Any,
+    kernel: Kernel | str | None = None,
+    *,
+    n_permutations: int = 999,
+    rng: Seed = 0,
+    biased: bool = False,
+    method: MethodLike = "auto",
+    strata: tuple[Any, Any] | None = None,
+    precomputed: Any = None,
+    n_jobs: int | None = None,
+) -> MMDResult:
+    r"""Test whether two samples of rankings have the same distribution, by the maximum mean discrepancy.
+
+    The statistic is the unbiased estimate of the squared discrepancy (Gretton et al. 2012),
+    :math:`\frac{1}{m(m-1)} \sum_{i \ne j} K(X_i, X_j) + \frac{1}{n(n-1)} \sum_{i \ne j} K(Y_i, Y_j)
+    - \frac{2}{mn} \sum_{i,j} K(X_i, Y_j)`. Its null distribution is that of random divisions of all voters into two
+    samples of these sizes. A row of count c is c voters.
+
+    Parameters
+    ----------
+    X, Y : Rankings, Preferences, Comparisons or integer arrays
+        The two samples, over the same items. Comparisons are permuted within the pairs of items that are compared.
+    kernel : Kernel, optional
+        The kernel, ``Mallows("median")`` by default: the median heuristic uses both samples.
+    n_permutations : int
+        The number of permutations B. ``pvalue`` is at least 1 / (B + 1); ``moment_pvalue`` does not depend on B.
+    rng : int, Generator or None
+        The source of the permutations; the same call gives the same result for an integer. Monte Carlo draws have a
+        separate seed: see :class:`MonteCarlo`.
+    biased : bool
+        Whether to use the biased estimate, which includes i = j and divides by m² and n².
+    method : as in :meth:`Kernel.gram`
+        How to compute kernel values. With estimated values the test has its exact level too: draws depend on the
+        ranking only. Two voters with the same ranking are compared by different draws.
+    strata : pair of arrays, optional
+        A label for each row of X and for each row of Y: voters are permuted within strata only.
+    precomputed : array, optional
+        The Gram matrix of the rows of X followed by those of Y.
+    n_jobs : int, optional
+        The number of threads that compute the Gram matrix.
+
+    Returns
+    -------
+    MMDResult
+        ``statistic``, ``pvalue``, ``moment_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``,
+        ``witness``, ...; ``differences()`` compares the samples by items and pairs of items.
+
+    Notes
+    -----
+    The p-value from moments uses the exact mean, variance and skewness over all permutations. With more than 2,000
+    distinct rankings the skewness, and with strata all moments, are estimated from at least 1,000 permutations
+    (``n_moment_draws``). If hardly any two voters are similar to the kernel, the approximation can be very
+    conservative.
+
+    A partial ranking is embedded as the uniform distribution on its completions, so only the distributions of
+    completions are compared.
+
+    Examples
+    --------
+    >>> from rankernel import Mallows, Rankings
+    >>> X = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"]], counts=[5, 3])
+    >>> Y = Rankings.from_orders([["a", "b", "c"], ["c", "b", "a"]], items=X.items, counts=[2, 6])
+    >>> result = mmd_test(X, Y, Mallows(nu=float(np.log(2))))
+    >>> expected = (41 + 35) / 56 - 2 * 21.25 / 64
+    >>> round(expected, 6), round(result.statistic, 6)
+    (0.69308, 0.69308)
+    >>> result.pvalue < 0.05
+    True
+    >>> print(result)
+    MMDResult
+      statistic  0.6931
+      p-value    0.009 (999 permutations), 0.0036 (moments)
+      effect     0.35 of the dispersion of the voters lies between the groups, 95% interval 0.0906 to 0.619
+      kernel     Mallows(nu=0.6931471805599453)
+      method     unbiased squared MMD, 999 permutations of the voters, kernel values: exact
+    """
+    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
+    rows = two_samples(X, Y, strata, biased)
+    voters = rows.voters(kernel, method, n_jobs, precomputed)
+    return mmd_result(voters, voters.squared_mmd(biased, seed), n_permutations)
+
+
+def mmd_result(voters: GroupedVoters, statistic: PairStatistic, n_permutations: int, *, warn: bool = True) -> MMDResult:
+    """Return the result of the test of two groups."""
+    voters.check_exchangeable()
+    name = f"{'biased' if statistic.biased else 'unbiased'} squared MMD"
+    fields = evaluate(statistic, GroupEffect(voters), n_permutations, voters.sample, name, voters.scheme, warn=warn)
+    first, second = voters.by_group / voters.sizes[:, None]
+    witness = np.asarray(voters.gram @ (first - second))
+    return MMDResult(**fields, witness=witness, _voters=voters, _biased=statistic.biased)
+
+
+@np.errstate(under="ignore")
+def k_sample_test(
+    X: Any,
+    groups: Any,
+    kernel: Kernel | str | None = None,
+    *,
+    n_permutations: int = 999,
+    rng: Seed = 0,
+    biased: bool = False,
+    method: MethodLike = "auto",
+    strata: Any = None,
+    precomputed: Any = None,
+    n_jobs: int | None = None,
+) -> KSampleResult:
+    r"""Test whether several groups of rankings have the same distribution, by the dispersion of their mean embeddings.
+
+    The biased statistic is :math:`\sum_g n_g \|\mu_g - \mu\|^2`, with :math:`\mu_g` the mean embedding of the
+    :math:`n_g` voters of a group and :math:`\mu` that of all N. The unbiased one leaves out the pairs of each voter
+    with itself: :math:`\frac{N-1}{N} \sum_g \frac{1}{n_g - 1} S_g - \frac{1}{N} S`, with S the sum of the kernel over
+    ordered pairs of different voters, of a group or of all. For two groups it is :math:`n_1 n_2 / N` times the squared
+    discrepancy of :func:`mmd_test`. The null distribution is that of voters permuted between groups.
+
+    Parameters
+    ----------
+    X : Rankings, Preferences, Comparisons or integer array
+        The rankings of all groups. Each of comparisons is a voter.
+    groups : array of shape (n_rankings,)
+        The group of each row: labels of any type; of comparisons also the name of a label.
+    strata : array of shape (n_rankings,), optional
+        A label for each row: voters are permuted within strata only. The test looks for one shift of the mean ranking
+        that all strata have in common; for search queries with different documents see :func:`compare_systems`. Of
+        comparisons, the two items that are compared by default, because which items a group compared is not a
+        preference.
+    precomputed : array of shape (n_rankings, n_rankings), optional
+        The Gram matrix of X.
+    kernel, n_permutations, rng, biased, method, n_jobs
+        As in :func:`mmd_test`.
+
+    Returns
+    -------
+    KSampleResult
+        ``statistic``, ``pvalue``, ``moment_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``,
+        ``groups``, ...; ``pairwise()`` tests all pairs of groups, ``differences()`` compares groups by items and pairs
+        of items.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> ballots = Rankings.from_orders(
+    ...     [["a", "b", "c"], ["a", "c", "b"], ["a", "b", "c"], ["c", "b", "a"], ["c", "b", "a"], ["c", "a", "b"]],
+    ...     counts=[6, 4, 10, 1, 9, 3],
+    ... )
+    >>> result = k_sample_test(ballots, ["north", "north", "east", "east", "south", "south"])
+    >>> result.pvalue
+    0.001
+    >>> print(result.pairwise())
+    PairwiseResult: 2 of 3 pairs of groups differ at 0.05 (Holm, permutations)
+      north and south  adjusted p = 0.003, effect 0.49
+      east and south   adjusted p = 0.003, effect 0.6
+      east and north   adjusted p = 0.063, effect 0.1
+    """
+    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
+    if isinstance(X, Comparisons):
+        groups = np.array(X.groups(groups)[0])[X.groups(groups)[1]] if isinstance(groups, str) else groups
+        X, strata = X.to_rankings(), X.match_ups if strata is None else strata
+    data, least = as_data(X), 1 if check_flag("biased", biased) else 2
+    codes, names = check_groups(groups, len(data))
+    rows = GroupedRows(data, names, codes, stratum_codes(strata, len(data)))
+    voters = rows.voters(kernel, method, n_jobs, precomputed)
+    small = np.flatnonzero(voters.sizes < least)
+    if len(small):
+        raise RankingError(
+            f"group {printable(names[small[0]])!r} has {int(voters.sizes[small[0]])} voter(s); this statistic needs at "
+            f"least {least}: leave out the group, or merge it with another"
+        )
+    voters.check_exchangeable()
+    name = f"{'biased' if biased else 'unbiased'} dispersion between {len(names)} groups"
+    statistic, effect = voters.statistic(biased, seed), GroupEffect(voters)
+    fields = evaluate(statistic, effect, n_permutations, voters.sample, name, voters.scheme)
+    return KSampleResult(**fields, _voters=voters, _biased=biased, _n_permutations=n_permutations, _seed=seed)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """Rows of data with their groups and strata, before their kernel values are planned."""
+
+    data: Data
+    names: tuple[str, ...]  # of the groups
+    groups: IntArray
+    strata: IntArray
+
+    def voters(self, kernel: Any, method: MethodLike, n_jobs: int | None, precomputed: Any = None) -> GroupedVoters:
+        """Return the voters by group, with a kernel or a given Gram matrix between their rankings."""
+        if precomputed is None:
+            sample = Sample.planned(self.data, kernel, method, n_jobs, "a test of groups")
+        else:
+            sample = Sample.from_gram(self.data, precomputed, kernel)
+        return GroupedVoters.count(sample, self.names, self.groups, self.strata, self.data.counts)
+
+
+def two_samples(X: Any, Y: Any, strata: Any, biased: bool) -> GroupedRows:
+    """Return the rows of two samples after checking them."""
+    if isinstance(Y, CompletionModel) or callable(Y):
+        raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
+    if isinstance(X, Comparisons) and isinstance(Y, Comparisons):
+        if X.items != Y.items:
+            raise RankingError("X and Y have different items; build both with the same ", Argument("items", ...))
+        strata = (X.match_ups, Y.match_ups) if strata is None else strata
+        X, Y = X.to_rankings(), Y.to_rankings()
+    first, second = as_data(X), as_data(Y, name="Y")
+    least = 1 if check_flag("biased", biased) else 2
+    for name, data in zip(NAMES, (first, second), strict=True):
+        check_voters_needed(data, least, name)
+    sizes = len(first), len(second)
+    if strata is not None:
+        pair = check_list("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
+        if len(pair) != 2:
+            raise RankingError(f"strata has {len(pair)} parts; give a pair of arrays, one for X and one for Y")
+        strata = np.concatenate([check_labels("strata", part, size) for part, size in zip(pair, sizes, strict=True)])
+    both = concat([first, second])
+    return GroupedRows(both, NAMES, np.repeat([0, 1], sizes), stratum_codes(strata, len(both)))
+
+
+def check_groups(groups: Any, n_rows: int) -> tuple[IntArray, tuple[str, ...]]:
+    """Return the number of the group of each row, and the names of the groups."""
+    labels = check_labels("groups", groups, n_rows)
+    for row, label in enumerate(labels.tolist()):
+        if is_missing(label):
+            raise RankingError(f"the group of row {row} is missing; leave out rows without one")
+    names, codes = group_codes(labels)
+    if len(names) < 2:
+        problem = f"all rows are of the group {names[0]!r}" if names else "there are no rankings"
+        raise RankingError(f"{problem}; groups must name at least two groups")
+    return codes, names

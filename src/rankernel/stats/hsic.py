@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.checks import (
     Seed,
@@ -30,7 +29,7 @@ from rankernel._utils.checks import (
     check_unmasked,
     short_repr,
 )
-from rankernel._utils.resources import check_task, check_voters, run_interruptibly
+from rankernel._utils.resources import check_task
 from rankernel.data import Data, as_data, with_counts
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs
@@ -40,21 +39,8 @@ from rankernel.gram.plan import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import is_missing
-from rankernel.stats._permutations import (
-    BLOCK_ROWS,
-    CHUNK_ENTRIES,
-    PAIR_COST,
-    RELATIVE_TOLERANCE,
-    VOTER_BYTES,
-    ZERO_MOMENTS,
-    CentredKernel,
-    Moments,
-    PermutationStatistic,
-    Shuffles,
-    arrangement_probability,
-    off_diagonal_forms,
-    permutation_moments,
-)
+from rankernel.stats._moments import BLOCK_ROWS, ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
+from rankernel.stats._permutations import CHUNK_ENTRIES, Cells, PairStatistic
 from rankernel.stats.base import (
     Effect,
     InfluenceSample,
@@ -70,7 +56,6 @@ from rankernel.stats.base import (
 CovariateKernel = Literal["auto", "delta", "gaussian"] | Kernel
 MIN_VOTERS = 4  # of the unbiased criterion
 STRATUM_ROWS = 5  # rows of similar numbers in a stratum (benchmarks/calibration.py)
-PAIRS_PER_CALL = 2**28  # pairs of voters in one call of a compiled loop, which cannot be interrupted
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -156,7 +141,6 @@ def hsic_test(
     data = as_data(X)
     n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     check_voters_needed(data, 2 if check_flag("biased", biased) else MIN_VOTERS)
-    check_voters(data.n_voters, VOTER_BYTES, "an independence test")
     is_dense = (
         isinstance(covariate, Data) or check_array("covariate", covariate, "one value for each row").dtype.kind == "f"
     )
@@ -167,7 +151,7 @@ def hsic_test(
         raise ValueError("given and strata both divide the rows into strata; give one of them")
     stratum = stratum_codes(strata, len(data)) if given is None else conditional_codes(given, len(data))
     other = make_covariate(covariate, data, covariate_kernel, method)
-    return HSICResult(**hsic_fields(HSIC(sample, data, other, stratum, biased, seed), n_permutations))
+    return HSICResult(**hsic_fields(sample, data, other, stratum, biased, seed, n_permutations))
 
 
 def conditional_codes(given: Any, n_rows: int) -> IntArray:
@@ -185,12 +169,38 @@ def conditional_codes(given: Any, n_rows: int) -> IntArray:
     return codes
 
 
-def hsic_fields(statistic: HSIC, n_permutations: int) -> dict[str, Any]:
+def hsic_fields(
+    sample: Sample, data: Data, covariate: Covariate, strata: IntArray, biased: bool, seed: int, n_permutations: int
+) -> dict[str, Any]:
     """Return the attributes of the result of an independence test."""
-    name = f"{'biased' if statistic.biased else 'unbiased'} HSIC of rankings and {statistic.covariate.text}"
-    scheme = f"permutations of the voters{' within strata' * bool(statistic.strata.max())}"
-    fields = evaluate(statistic, n_permutations, statistic.sample, name, scheme)
-    return fields | {"rankings": statistic.data, "witness": statistic.witness()}
+    n, cells = data.n_voters, Cells.from_rows(strata, covariate.codes, sample.index, data.counts)
+    statistic = PairStatistic(
+        sample,
+        cells,
+        covariate.gram,
+        seed,
+        biased=biased,
+        factor=1 / (n**2 if biased else n * (n - 3)),
+        points=covariate.points,
+        value_sample=covariate.sample,
+    )
+    name = f"{'biased' if biased else 'unbiased'} HSIC of rankings and {covariate.text}"
+    scheme = f"permutations of the voters{' within strata' * bool(strata.max())}"
+    effect = KernelCorrelation.within(sample.gram, covariate.gram, cells)
+    fields = evaluate(statistic, effect, n_permutations, sample, name, scheme)
+    return fields | {"rankings": data, "witness": witness(sample, data, covariate)}
+
+
+def witness(sample: Sample, data: Data, covariate: Covariate) -> FloatArray:
+    """Return the witness function at each row of the data and its covariate."""
+    left = CentredKernel.from_gram(sample.gram, sample.data.counts.astype(np.float64), biased=True)
+    sizes = np.bincount(covariate.codes, data.counts, len(covariate.gram)).astype(np.float64)
+    right = CentredKernel.from_gram(covariate.gram, sizes, biased=True)
+    (rows, values), cell = np.unique(np.stack((sample.index, covariate.codes)), axis=1, return_inverse=True)
+    shares, at_cells = np.bincount(cell.ravel(), data.counts) / data.n_voters, np.empty(len(rows))
+    for part in slices(len(rows), BLOCK_ROWS):
+        at_cells[part] = (left.block(rows[part], rows) * right.block(values[part], values)) @ shares
+    return np.asarray(at_cells[cell.ravel()])
 
 
 # ---------------------------------------------------------------------- trends
@@ -270,13 +280,12 @@ def trend_test(
     data = as_data(X)
     n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     check_voters_needed(data, MIN_VOTERS)
-    check_voters(data.n_voters, VOTER_BYTES, "a test of a trend")
     times, stratum = check_times(time, len(data)), stratum_codes(strata, len(data))
     check_task("a test of a trend", len(np.unique(times)))
     sample = Sample.planned(data, kernel, method, n_jobs, "an independence test of labels")
-    statistic = HSIC(sample, data, time_covariate(times, data), stratum, False, seed)
+    fields = hsic_fields(sample, data, time_covariate(times, data), stratum, False, seed, n_permutations)
     changes = dict(zip(data.items, rank_changes(data, times).tolist(), strict=True))
-    return TrendResult(**hsic_fields(statistic, n_permutations), rank_changes=changes)
+    return TrendResult(**fields, rank_changes=changes)
 
 
 def rank_changes(X: Data, times: FloatArray) -> FloatArray:
@@ -286,137 +295,6 @@ def rank_changes(X: Data, times: FloatArray) -> FloatArray:
     deviations = scaled - weights @ scaled
     changes = (weights * deviations) @ mean_statistics(as_rows(X), "ranks") / (weights @ deviations**2)
     return np.asarray(np.ldexp(changes, -exponent))
-
-
-# ---------------------------------------------------------------------- the statistic
-
-
-class HSIC(PermutationStatistic):
-    """The criterion as a sum over pairs of voters, with the covariate permuted between voters within strata.
-
-    It is enough to centre the kernel of the covariate, which permutations do not change.
-    """
-
-    def __init__(
-        self, sample: Sample, data: Data, covariate: Covariate, stratum: IntArray, biased: bool, seed: int
-    ) -> None:
-        self.sample, self.data, self.covariate, self.biased = sample, data, covariate, biased
-        self.gram, self.rows = sample.gram, np.repeat(sample.index, data.counts)
-        self.values, self.strata = covariate.values, np.repeat(stratum, data.counts)
-        self.row_counts = np.bincount(self.rows, minlength=len(self.gram)).astype(np.float64)
-        self.centred = covariate.centred(biased).matrix()
-        n = len(self.rows)
-        self.divisor = float(n**2 if biased else n * (n - 3))
-        self.tolerance = RELATIVE_TOLERANCE * float(np.abs(self.gram).mean() * np.abs(self.centred).mean())
-        self.shuffles = Shuffles(self.values, self.strata, seed, self.rows)
-        self.value = float(self.of_values(self.values[None])[0])
-
-    @property
-    def by_table(self) -> bool:
-        """Whether matrix products take fewer operations than sums over pairs of voters."""
-        n_rows, n_values = len(self.gram), len(self.centred)
-        if self.covariate.points is not None:
-            return False
-        return n_rows * n_values * (n_rows + n_values) < PAIR_COST * len(self.rows) ** 2
-
-    def draw(self, n_permutations: int) -> FloatArray:
-        """Return the statistic for the next permutations of the covariate."""
-        chunks = self.shuffles.draw(n_permutations, len(self.gram) * len(self.centred) if self.by_table else 1)
-        return np.concatenate([run_interruptibly(self.of_values, values) for values in chunks])
-
-    def of_values(self, values: IntArray) -> FloatArray:
-        """Return the statistic for each row of values of the voters."""
-        if self.covariate.points is not None:
-            return self.sums_of_products(values, self.covariate.points) / self.divisor
-        sums = self.sums_by_table(values) if self.by_table else self.sums_by_pair(values)
-        return np.asarray(sums / self.divisor)
-
-    def sums_of_products(self, values: IntArray, points: FloatArray) -> FloatArray:
-        r"""Return the sums over pairs of voters for the product kernel of standardised points.
-
-        The centred kernel of voters i and j is :math:`z_i z_j + (z_i^2 + z_j^2) / (N-2) - N / ((N-1)(N-2))`, so the
-        sums of z and of z² over the voters of each ranking are enough.
-        """
-        n, n_rows, diagonal = len(self.rows), len(self.gram), np.diagonal(self.gram)
-        cells = (self.rows + n_rows * np.arange(len(values))[:, None]).ravel()
-        z = points[values].ravel()
-        sums: list[FloatArray] = [np.bincount(cells, each, n_rows * len(values)).astype(float) for each in (z, z**2)]
-        first, second = (each.reshape(-1, n_rows) for each in sums)
-        row_sums = self.gram @ self.row_counts - diagonal
-        constant = n / ((n - 1) * (n - 2)) * float(self.row_counts @ row_sums)
-        products = off_diagonal_forms(self.gram, first) + (first**2 - second) @ diagonal
-        return np.asarray(products + 2 / (n - 2) * (second @ row_sums) - constant)
-
-    def sums_by_pair(self, values: IntArray) -> FloatArray:
-        """Return the sums over pairs of voters by a loop."""
-        total = np.empty(len(values))
-        for part in slices(len(values), max(PAIRS_PER_CALL // len(self.rows) ** 2, 1)):
-            total[part] = sum_products(self.gram, self.rows, self.centred, values[part])
-        if self.biased:
-            total += (np.diagonal(self.gram)[self.rows] * np.diagonal(self.centred)[values]).sum(axis=1)
-        return total
-
-    def sums_by_table(self, values: IntArray) -> FloatArray:
-        """Return the sums over pairs of voters by matrix products, from the number of voters of each row and value."""
-        n_rows, n_values, n_tables = len(self.gram), len(self.centred), len(values)
-        cells = (self.rows * n_tables + np.arange(n_tables)[:, None]) * n_values + values
-        tables = np.bincount(cells.ravel(), minlength=n_rows * n_tables * n_values).astype(np.float64)
-        left = (self.gram @ tables.reshape(n_rows, -1)).reshape(n_rows, n_tables, n_values)
-        tables = tables.reshape(n_rows, n_tables, n_values)
-        total: FloatArray = np.einsum("upv,upv->p", left, tables @ self.centred)
-        if not self.biased:
-            total -= np.einsum("u,upv,v->p", np.diagonal(self.gram), tables, np.diagonal(self.centred), optimize=True)
-        return total
-
-    def moments(self) -> Moments | None:
-        """Return the exact moments over all permutations; None with strata."""
-        if self.strata.max() > 0:
-            return None
-        left, right = self.centred_rankings(), self.covariate.centred(self.biased)
-        return permutation_moments(left, right).scaled(1 / self.divisor)
-
-    def centred_rankings(self) -> CentredKernel:
-        """Return the kernel of the rankings, centred over voters."""
-        return CentredKernel.from_gram(self.gram, self.row_counts, self.biased)
-
-    def min_pvalue(self) -> float:
-        """Return the probability of the observed arrangement."""
-        cells = np.stack((self.strata, self.values, self.rows))
-        (strata, values, rows), counts = np.unique(cells, axis=1, return_counts=True)
-        return arrangement_probability(strata, values, rows, counts)
-
-    def effect(self) -> KernelCorrelation:
-        """Return the correlation of the two kernels."""
-        return self.correlation
-
-    @cached_property
-    def correlation(self) -> KernelCorrelation:
-        """The correlation of the two kernels."""
-        return KernelCorrelation.within(self.gram, self.rows, self.covariate.gram, self.values, self.strata)
-
-    def standard_errors(self) -> tuple[float, float]:
-        """Return the Monte Carlo standard errors of statistic and effect, from both kernels."""
-        table = np.zeros((len(self.centred), len(self.gram)))
-        np.add.at(table, (self.values, self.rows), 1.0)
-        mcse = self.sample.standard_error(table, self.centred / self.divisor, self.biased)
-        if self.covariate.sample is not None:  # the criterion is the same if the other kernel is centred
-            other = self.centred_rankings().matrix() / self.divisor
-            mcse = float(np.hypot(mcse, self.covariate.sample.standard_error(table.T, other, self.biased)))
-        return mcse, self.correlation.standard_error(mcse)
-
-    def witness(self) -> FloatArray:
-        """Return the mean of the witness function over the voters of each row of the data."""
-        left = CentredKernel.from_gram(self.gram, self.row_counts, biased=True)
-        right = self.covariate.centred(biased=True)
-        n_values = len(right.gram)
-        codes, cell, sizes = np.unique(self.rows * n_values + self.values, return_inverse=True, return_counts=True)
-        rows, values = codes // n_values, codes % n_values
-        at_cells = np.empty(len(codes))
-        for part in slices(len(codes), BLOCK_ROWS):
-            products = left.block(rows[part], rows) * right.block(values[part], values)
-            at_cells[part] = products @ sizes / len(self.rows)
-        row_of_voter = np.repeat(np.arange(len(self.data)), self.data.counts)
-        return np.asarray(np.bincount(row_of_voter, weights=at_cells[cell.ravel()]) / self.data.counts)
 
 
 # ---------------------------------------------------------------------- the effect
@@ -436,13 +314,12 @@ class PairedKernels:
     counts: FloatArray
 
     @classmethod
-    def from_voters(cls, gram: FloatArray, rows: IntArray, other: FloatArray, values: IntArray) -> PairedKernels:
-        """Return the kernels, from the row and the value of each voter."""
-        cells, n_voters = np.unique(np.stack((rows, values)), axis=1, return_counts=True)
-        counts = n_voters.astype(np.float64)
-        left, row_codes = centre_codes(gram, cells[0], counts)
-        right, value_codes = centre_codes(other, cells[1], counts)
-        return cls(left, right, row_codes, value_codes, counts)
+    def from_cells(cls, gram: FloatArray, other: FloatArray, cells: Cells) -> PairedKernels:
+        """Return the kernels of the voters of one stratum."""
+        counts = cells.counts.astype(np.float64)
+        left, rows = centre_codes(gram, cells.rows, counts)
+        right, values = centre_codes(other, cells.values, counts)
+        return cls(left, right, rows, values, counts)
 
     @property
     def n_voters(self) -> float:
@@ -494,13 +371,12 @@ class KernelCorrelation(Effect):
     strata: tuple[PairedKernels, ...]
 
     @classmethod
-    def within(
-        cls, gram: FloatArray, rows: IntArray, other: FloatArray, values: IntArray, strata: IntArray
-    ) -> KernelCorrelation:
-        """Return the correlation within strata, from the row, the value and the stratum of each voter."""
-        members = [strata == number for number in range(int(strata.max()) + 1)]
-        large = [voters for voters in members if voters.sum() >= MIN_VOTERS]
-        return cls(tuple(PairedKernels.from_voters(gram, rows[voters], other, values[voters]) for voters in large))
+    def within(cls, gram: FloatArray, other: FloatArray, cells: Cells) -> KernelCorrelation:
+        """Return the correlation within strata."""
+        sizes = np.bincount(cells.strata, cells.counts)
+        members = [cells.strata == number for number in np.flatnonzero(sizes >= MIN_VOTERS)]
+        strata = [Cells._make([each[of_stratum] for each in cells]) for of_stratum in members]
+        return cls(tuple(PairedKernels.from_cells(gram, other, stratum) for stratum in strata))
 
     @property
     def weights(self) -> FloatArray:
@@ -559,18 +435,13 @@ class KernelCorrelation(Effect):
 
 @dataclass(frozen=True, eq=False)
 class Covariate:
-    """A covariate of voters."""
+    """A covariate of rankings."""
 
-    values: Indices  # the number of the value of each voter
+    codes: Indices  # the number of the value of each row
     gram: FloatArray  # the kernel between values
     text: str  # description of the values and the kernel
     sample: Sample | None = None  # the distinct values, if they are rankings
     points: FloatArray | None = None  # the standardised values, if the kernel is their product
-
-    def centred(self, biased: bool) -> CentredKernel:
-        """Return the kernel between values, centred over voters."""
-        counts = np.bincount(self.values, minlength=len(self.gram)).astype(np.float64)
-        return CentredKernel.from_gram(self.gram, counts, biased)
 
 
 def make_covariate(values: Any, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:
@@ -589,10 +460,10 @@ def make_covariate(values: Any, X: Data, kernel: CovariateKernel, method: Method
     is_numeric = array.dtype.kind == "f" or array.ndim == 2
     if kernel == "gaussian" or (kernel == "auto" and is_numeric):
         return numeric_covariate(array, X)
-    return label_covariate(array, X)
+    return label_covariate(array)
 
 
-def label_covariate(labels: NDArray[Any], X: Data) -> Covariate:
+def label_covariate(labels: NDArray[Any]) -> Covariate:
     """Return labels with the delta kernel: 1 for equal labels, 0 otherwise."""
     if labels.ndim != 1:
         raise RankingError(f"covariate has shape {labels.shape}; the delta kernel takes one label for each row")
@@ -601,7 +472,7 @@ def label_covariate(labels: NDArray[Any], X: Data) -> Covariate:
             raise RankingError(f"the covariate of row {row} is missing; leave out rows without one")
     names, codes = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
     text = f"labels ({len(names)} different, delta kernel)"
-    return Covariate(np.repeat(codes.ravel(), X.counts), np.eye(len(names)), text)
+    return Covariate(codes.ravel(), np.eye(len(names)), text)
 
 
 def numeric_covariate(values: NDArray[Any], X: Data) -> Covariate:
@@ -629,7 +500,7 @@ def numeric_covariate(values: NDArray[Any], X: Data) -> Covariate:
     bandwidth = median_of_pairs(np.sqrt(squares[subset][:, subset]), counts[subset])
     text = f"numbers (Gaussian kernel, bandwidth {np.ldexp(bandwidth, exponent):.6g})"
     squares /= -2 * bandwidth**2  # in place, to hold one matrix
-    return Covariate(np.repeat(codes.ravel(), X.counts), np.exp(squares, out=squares), text)
+    return Covariate(codes.ravel(), np.exp(squares, out=squares), text)
 
 
 def binary_exponent(values: FloatArray) -> int:
@@ -648,7 +519,7 @@ def ranking_covariate(values: Data, X: Data, kernel: CovariateKernel, method: Me
     voters = with_counts(as_data(values), X.counts)
     plan = check_kernel(None if isinstance(kernel, str) else kernel).plan(voters, method=method)
     sample = Sample.from_plan(voters, plan)
-    return Covariate(np.repeat(sample.index, X.counts), sample.gram, f"rankings ({plan.kernel})", sample)
+    return Covariate(sample.index, sample.gram, f"rankings ({plan.kernel})", sample)
 
 
 # ---------------------------------------------------------------------- times
@@ -660,10 +531,11 @@ def time_covariate(times: FloatArray, X: Data) -> Covariate:
     if len(points) < 2:
         raise RankingError(f"time is {points[0]:g} in all rows; a trend needs at least two times")
     points = np.ldexp(points, -binary_exponent(points))
-    values = np.repeat(codes.ravel(), X.counts)
-    standardised = (points - points[values].mean()) / points[values].std()
+    shares = np.bincount(codes.ravel(), X.counts) / X.n_voters
+    points -= shares @ points
+    points /= np.sqrt(shares @ points**2)
     text = f"times ({len(points):,} different, product kernel)"
-    return Covariate(values, np.outer(standardised, standardised), text, points=standardised)
+    return Covariate(codes.ravel(), np.outer(points, points), text, points=points)
 
 
 def check_times(time: Any, n_rows: int) -> FloatArray:
@@ -710,18 +582,3 @@ def as_datetime64(value: date) -> np.datetime64:
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
     return np.datetime64(value.isoformat(), "us")
-
-
-@compiled
-def sum_products(gram: FloatArray, rows: IntArray, other: FloatArray, columns: IntArray) -> FloatArray:
-    """Return for each p the sum over voters i != j of gram[rows[i], rows[j]] * other[columns[p, i], columns[p, j]]."""
-    n_permutations, n_voters = columns.shape
-    sums = np.zeros(n_permutations)
-    for p in range(n_permutations):
-        for i in range(n_voters):
-            left, right = gram[rows[i]], other[columns[p, i]]
-            part = 0.0
-            for j in range(i):
-                part += left[rows[j]] * right[columns[p, j]]
-            sums[p] += 2 * part
-    return sums

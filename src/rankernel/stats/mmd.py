@@ -10,28 +10,16 @@ is exact for every number of permutations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rankernel._utils import FloatArray, IntArray, Mask
-from rankernel._utils.checks import (
-    Seed,
-    as_seed,
-    check_flag,
-    check_integer,
-    check_labels,
-    check_list,
-    check_number,
-    is_number,
-    short_repr,
-)
-from rankernel.comparisons import Comparisons
-from rankernel.completions.draws import CompletionModel
+from rankernel._utils.checks import Seed, as_seed, check_integer, check_number, is_number, short_repr
 from rankernel.data import Data, as_data, concat
-from rankernel.errors import Argument, RankingError
+from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import median_rate
 from rankernel.gram.montecarlo import unbiased_method
 from rankernel.gram.plan import MethodLike, Plan
@@ -40,168 +28,10 @@ from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.rankings import Rankings
 from rankernel.stats._permutations import count_exceedances
-from rankernel.stats.base import (
-    Sample,
-    check_voters_needed,
-    describe_test,
-    evaluate,
-    stratum_codes,
-    warn_if_noisy,
-)
-from rankernel.stats.groups import GroupedVoters, GroupStatistic, GroupTestResult, squared_mmd
+from rankernel.stats.base import warn_if_noisy
+from rankernel.stats.groups import MMDResult, mmd_result, two_samples
 
-NAMES = ("X", "Y")
-TASK = "a test of groups"
 AUTO_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)  # bandwidths of the aggregated test, relative to the median heuristic
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MMDResult(GroupTestResult):
-    """Result of :func:`mmd_test`.
-
-    Attributes
-    ----------
-    statistic : float
-        The estimate of the squared maximum mean discrepancy.
-    rankings : Rankings or Preferences
-        The distinct rankings of both samples, with their numbers of voters.
-    witness : array of shape (n_rankings,)
-        The witness function at each of them: the mean kernel with the first sample minus that with the second.
-    """
-
-    witness: FloatArray = field(repr=False)
-
-    @property
-    def _dispersion_factor(self) -> float:
-        return self._voters.mmd_factor
-
-
-@np.errstate(under="ignore")
-def mmd_test(
-    X: Any,
-    Y: Any,
-    kernel: Kernel | str | None = None,
-    *,
-    n_permutations: int = 999,
-    rng: Seed = 0,
-    biased: bool = False,
-    method: MethodLike = "auto",
-    strata: tuple[Any, Any] | None = None,
-    precomputed: Any = None,
-    n_jobs: int | None = None,
-) -> MMDResult:
-    r"""Test whether two samples of rankings have the same distribution, by the maximum mean discrepancy.
-
-    The statistic is the unbiased estimate of the squared discrepancy (Gretton et al. 2012),
-    :math:`\frac{1}{m(m-1)} \sum_{i \ne j} K(X_i, X_j) + \frac{1}{n(n-1)} \sum_{i \ne j} K(Y_i, Y_j)
-    - \frac{2}{mn} \sum_{i,j} K(X_i, Y_j)`. Its null distribution is that of random divisions of all voters into two
-    samples of these sizes. A row of count c is c voters.
-
-    Parameters
-    ----------
-    X, Y : Rankings, Preferences, Comparisons or integer arrays
-        The two samples, over the same items. Comparisons are permuted within the pairs of items that are compared.
-    kernel : Kernel, optional
-        The kernel, ``Mallows("median")`` by default: the median heuristic uses both samples.
-    n_permutations : int
-        The number of permutations B. ``pvalue`` is at least 1 / (B + 1); ``moment_pvalue`` does not depend on B.
-    rng : int, Generator or None
-        The source of the permutations; the same call gives the same result for an integer. Monte Carlo draws have a
-        separate seed: see :class:`MonteCarlo`.
-    biased : bool
-        Whether to use the biased estimate, which includes i = j and divides by m² and n².
-    method : as in :meth:`Kernel.gram`
-        How to compute kernel values. With estimated values the test has its exact level too: draws depend on the
-        ranking only. Two voters with the same ranking are compared by different draws.
-    strata : pair of arrays, optional
-        A label for each row of X and for each row of Y: voters are permuted within strata only.
-    precomputed : array, optional
-        The Gram matrix of the rows of X followed by those of Y.
-    n_jobs : int, optional
-        The number of threads that compute the Gram matrix.
-
-    Returns
-    -------
-    MMDResult
-        ``statistic``, ``pvalue``, ``moment_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``,
-        ``witness``, ...; ``differences()`` compares the samples by items and pairs of items.
-
-    Notes
-    -----
-    The p-value from moments uses the exact mean, variance and skewness over all permutations. With more than 2,000
-    distinct rankings the skewness, and with strata all moments, are estimated from at least 1,000 permutations
-    (``n_moment_draws``). If hardly any two voters are similar to the kernel, the approximation can be very
-    conservative.
-
-    A partial ranking is embedded as the uniform distribution on its completions, so only the distributions of
-    completions are compared.
-
-    Examples
-    --------
-    >>> from rankernel import Mallows, Rankings
-    >>> X = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"]], counts=[5, 3])
-    >>> Y = Rankings.from_orders([["a", "b", "c"], ["c", "b", "a"]], items=X.items, counts=[2, 6])
-    >>> result = mmd_test(X, Y, Mallows(nu=float(np.log(2))))
-    >>> expected = (41 + 35) / 56 - 2 * 21.25 / 64
-    >>> round(expected, 6), round(result.statistic, 6)
-    (0.69308, 0.69308)
-    >>> result.pvalue < 0.05
-    True
-    >>> print(result)
-    MMDResult
-      statistic  0.6931
-      p-value    0.009 (999 permutations), 0.0036 (moments)
-      effect     0.35 of the dispersion of the voters lies between the groups, 95% interval 0.0906 to 0.619
-      kernel     Mallows(nu=0.6931471805599453)
-      method     unbiased squared MMD, 999 permutations of the voters, kernel values: exact
-    """
-    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
-    data, count_voters = check_samples(X, Y, strata, biased)
-    if precomputed is None:
-        sample = Sample.planned(data, kernel, method, n_jobs, TASK)
-    else:
-        sample = Sample.from_gram(data, precomputed, kernel)
-    return mmd_result(squared_mmd(count_voters(sample), biased, seed), n_permutations)
-
-
-def mmd_result(statistic: GroupStatistic, n_permutations: int, *, warn: bool = True) -> MMDResult:
-    """Return the result of the test of two groups."""
-    voters, biased = statistic.voters, statistic.biased
-    name = f"{'biased' if biased else 'unbiased'} squared MMD"
-    first, second = voters.by_group / voters.sizes[:, None]
-    return MMDResult(
-        **evaluate(statistic, n_permutations, voters.sample, name, voters.scheme, warn=warn),
-        witness=np.asarray(voters.gram @ (first - second)),
-        _voters=voters,
-        _biased=biased,
-    )
-
-
-def check_samples(X: Any, Y: Any, strata: Any, biased: bool) -> tuple[Data, Callable[[Sample], GroupedVoters]]:
-    """Return the rows of two samples, and the function that counts their voters, after checking the arguments."""
-    if isinstance(Y, CompletionModel) or callable(Y):
-        raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
-    if isinstance(X, Comparisons) and isinstance(Y, Comparisons):
-        if X.items != Y.items:
-            raise RankingError("X and Y have different items; build both with the same ", Argument("items", ...))
-        strata = (X.match_ups, Y.match_ups) if strata is None else strata
-        X, Y = X.to_rankings(), Y.to_rankings()
-    first, second = as_data(X), as_data(Y, name="Y")
-    least = 1 if check_flag("biased", biased) else 2
-    for name, data in zip(NAMES, (first, second), strict=True):
-        check_voters_needed(data, least, name)
-    sizes = len(first), len(second)
-    if strata is not None:
-        pair = check_list("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
-        if len(pair) != 2:
-            raise RankingError(f"strata has {len(pair)} parts; give a pair of arrays, one for X and one for Y")
-        strata = np.concatenate([check_labels("strata", part, size) for part, size in zip(pair, sizes, strict=True)])
-    both = concat([first, second])
-    codes, sample_of_row = stratum_codes(strata, len(both)), np.repeat([0, 1], sizes)
-    return both, lambda sample: GroupedVoters.count(sample, NAMES, sample_of_row, codes, both.counts)
-
-
-# ---------------------------------------------------------------------- several kernels
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -277,12 +107,12 @@ def mmd_aggregated_test(
     """
     half, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     alpha = check_number("alpha", alpha, 0, 1)
-    data, count_voters = check_samples(X, Y, strata, biased)
+    rows = two_samples(X, Y, strata, biased)
     results, rank_rows = [], []
-    for kernel in resolve_kernels(kernels, data):
-        voters = count_voters(Sample.planned(data, kernel, method, n_jobs, TASK))
-        statistic = squared_mmd(voters, biased, seed)
-        result = mmd_result(statistic, 2 * half, warn=False)
+    for kernel in resolve_kernels(kernels, rows.data):
+        voters = rows.voters(kernel, method, n_jobs)
+        statistic = voters.squared_mmd(biased, seed)
+        result = mmd_result(voters, statistic, 2 * half, warn=False)
         null, mcse = result.null_distribution, result.statistic_mcse
         values = np.concatenate([result.statistic + np.array([0.0, -mcse, mcse]), null[half:]])
         rank_rows.append(1 + count_exceedances(null[:half], values, statistic.tolerance))
@@ -293,8 +123,6 @@ def mmd_aggregated_test(
     adjusted, index = adjusted_pvalues(observed, best), int(np.argmin(observed))
     winner = results[index]
     warn_if_noisy(winner.statistic_mcse, float(winner.null_distribution.std()))
-    name = f"{'biased' if biased else 'unbiased'} squared MMD"
-    text = describe_test(name, half, winner._voters.scheme, winner._voters.sample)
     aggregated = {
         "statistic": float(-np.log10(observed[index] / (1 + half))),
         "pvalue": float(adjusted.min()),
@@ -302,7 +130,7 @@ def mmd_aggregated_test(
         "moment_pvalue": min(len(results) * min(result.moment_pvalue for result in results), 1.0),
         "n_moment_draws": max(result.n_moment_draws for result in results),
         "statistic_mcse": float(np.log10(ranks[index, 1] / ranks[index, 2])) / 2,
-        "method": f"{text}; {len(results)} kernels aggregated",
+        "method": f"{winner.method}; {len(results)} kernels aggregated",
     }
     return AggregatedMMDResult(
         **vars(winner) | aggregated,

@@ -19,14 +19,8 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.stats._permutations import (
-    CHUNK_ENTRIES,
-    RELATIVE_TOLERANCE,
-    Moments,
-    PermutationStatistic,
-    named_generator,
-    off_diagonal_forms,
-)
+from rankernel.stats._moments import Moments, off_diagonal_forms
+from rankernel.stats._permutations import CHUNK_ENTRIES, RELATIVE_TOLERANCE, PermutationStatistic, named_generator
 from rankernel.stats.base import (
     PRIOR_VOTERS,
     Effect,
@@ -125,7 +119,8 @@ def paired_test(
     voters = GroupedVoters.count(sample, ("before", "after"), side, np.zeros_like(side), both.counts)
     name, scheme = "squared MMD of paired samples", f"random signs of {judges.n_judges:,} judges"
     name = f"{'biased' if biased else 'unbiased'} {name}"
-    fields = evaluate(SignFlips(judges, judges.counts, seed, sample), n_permutations, sample, name, scheme)
+    statistic = SignFlips(judges, judges.counts, seed, sample)
+    fields = evaluate(statistic, PairedEffect(judges), n_permutations, sample, name, scheme)
     return PairedResult(**fields, _voters=voters, _biased=biased, _judges=judges)
 
 
@@ -236,18 +231,13 @@ class SignFlips(PermutationStatistic):
         """Return the probability of the observed signs, or of all opposite ones."""
         return float(2.0 ** (1 - self.judges.n_judges))
 
-    def effect(self) -> PairedEffect:
-        """Return the share of the dispersion between before and after."""
-        return PairedEffect(self.judges)
-
-    def standard_errors(self) -> tuple[float, float]:
-        """Return the Monte Carlo standard errors of statistic and effect."""
+    def standard_error(self) -> float:
+        """Return the Monte Carlo standard error of the statistic."""
         if self.sample is None or not self.sample.is_estimated:
-            return 0.0, 0.0
+            return 0.0
         judges = self.judges
         before, after = judges.ranking_shares(judges.counts, 0 * judges.counts)
-        mcse = self.sample.standard_error((before - after)[None], np.array([[1 / judges.n_pairs]]), biased=True)
-        return mcse, self.effect().standard_error(mcse / 4)
+        return self.sample.standard_error((before - after)[None], np.array([[1 / judges.n_pairs]]), biased=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,6 +261,10 @@ class PairedEffect(Effect):
             self_pairs = float(c @ diagonal[rows])
             within += self_pairs / n - (float(counts @ judges.gram @ counts) - self_pairs) / (n * (n - 1))
         return float(c @ judges.change_gram @ c - judges.self_pairs) / (4 * n * (n - 1)), within / 2
+
+    def mcse(self, error: float) -> float:
+        """Return the Monte Carlo standard error; B is a quarter of the statistic."""
+        return self.relative_error(error / 4)
 
     def population_parts(self) -> tuple[float, float]:
         """Return B and W of the population in which influences are computed."""

@@ -20,7 +20,7 @@ from rankernel._utils.checks import Seed, as_seed, check_integer, check_number, 
 from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
-from rankernel.stats._permutations import PermutationStatistic, count_exceedances, is_exchangeable, named_generator
+from rankernel.stats._permutations import PermutationStatistic, count_exceedances, named_generator
 from rankernel.stats.base import (
     Interval,
     KernelTestResult,
@@ -30,9 +30,16 @@ from rankernel.stats.base import (
     first_true,
     share,
 )
-from rankernel.stats.groups import GroupedVoters, GroupStatistic, dispersion_parts, equal_weights
-from rankernel.stats.k_sample import KSampleResult, k_sample_test
-from rankernel.stats.mmd import AggregatedMMDResult, MMDResult, mmd_test
+from rankernel.stats.groups import (
+    GroupedVoters,
+    KSampleResult,
+    MMDResult,
+    dispersion_parts,
+    equal_weights,
+    k_sample_test,
+    mmd_test,
+)
+from rankernel.stats.mmd import AggregatedMMDResult
 from rankernel.stats.paired import Judges, PairedResult, SignFlips
 
 N_PERMUTATIONS = 399  # of one simulated test at alpha = 0.05 or more; 20 / alpha at a smaller one
@@ -401,12 +408,10 @@ class GroupPopulation:
         for group, size in enumerate(sizes.tolist()):
             for stratum, n_voters in enumerate(apportion(stratum_shares[:, group], size).tolist()):
                 table[stratum, group] = rng.multinomial(n_voters, self.shares[stratum, group])
-        if not is_exchangeable(table):
-            return None
         rows = np.flatnonzero(table.any(axis=(0, 1)))
         sample = self.voters.sample.subset(rows, table[:, :, rows].sum(axis=(0, 1)))
         voters = GroupedVoters(sample, self.voters.names, table[:, :, rows])
-        return GroupStatistic(voters, self.biased, seed)
+        return voters.statistic(self.biased, seed) if voters.is_exchangeable() else None
 
 
 def stratified_effect(gram: FloatArray, shares: FloatArray, sizes: FloatArray) -> float:

@@ -26,7 +26,7 @@ from rankernel.kernels.positional import RankBiasedOverlap
 from rankernel.rankings import FREE, Rankings, dense_ranks, is_missing
 from rankernel.stats._permutations import PermutationStatistic, named_generator, sample_null_distribution
 from rankernel.stats.base import Interval, PrintedResult, SummaryLines
-from rankernel.stats.k_sample import Correction, adjust_pvalues
+from rankernel.stats.pairwise import Correction, adjust_pvalues
 
 if TYPE_CHECKING:
     import pandas as pd
