@@ -128,8 +128,6 @@ class Distance:
     ----------
     name : str
         Its name.
-    formula : str
-        Its definition, r and s the rank vectors of two full rankings.
     integer : bool
         Whether its values are integers.
     metric : bool
@@ -138,8 +136,6 @@ class Distance:
         Whether ``exp(-nu d)`` is positive semi-definite for every nu > 0 and every number of items (Schoenberg).
     negative_type_up_to : int
         The largest number of items for which it is of negative type, if it is not for all.
-    left_invariant : bool
-        Whether relabelling the positions leaves it unchanged. Relabelling the items always does.
     coupling : str
         The coupling of Monte Carlo draws with the lowest variance for functions of it (``benchmarks/couplings.py``).
     form : LinearForm, optional
@@ -157,12 +153,10 @@ class Distance:
     """
 
     name: str
-    formula: str
-    integer: bool
-    metric: bool
-    negative_type: bool
+    integer: bool = False
+    metric: bool = False
+    negative_type: bool = False
     negative_type_up_to: int = 2
-    left_invariant: bool = False
     coupling: str = "iid"
     function: Callable[[RankArray, RankArray], float] | None = None
     form: LinearForm | None = field(default=None, repr=False, compare=False)
@@ -289,7 +283,6 @@ def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
 
 kendall = Distance(
     "kendall",
-    "number of pairs (a, b) with (r_a - r_b)(s_a - s_b) < 0",
     integer=True,
     metric=True,
     negative_type=True,
@@ -302,7 +295,6 @@ kendall = Distance(
 
 footrule = Distance(
     "footrule",
-    "sum |r_a - s_a|",
     integer=True,
     metric=True,
     negative_type=True,  # an l1 metric
@@ -319,9 +311,7 @@ footrule = Distance(
 
 spearman = Distance(
     "spearman",
-    "sum (r_a - s_a)^2",
     integer=True,
-    metric=False,
     negative_type=True,
     coupling="antithetic",
     form=scaled_form("ranks", 1.0),
@@ -332,11 +322,9 @@ spearman = Distance(
 
 hamming = Distance(
     "hamming",
-    "number of items a with r_a != s_a",
     integer=True,
     metric=True,
     negative_type=True,
-    left_invariant=True,
     form=scaled_form("positions", 0.5),
     mean=lambda n: n - 1.0,
     fill=fill_rankwise("HAMMING"),
@@ -351,11 +339,8 @@ def equal_cycle_weights(n_items: int) -> IntArray:
 
 cayley = Distance(
     "cayley",
-    "fewest transpositions from r to s",
     integer=True,
     metric=True,
-    negative_type=False,
-    left_invariant=True,
     cycle_weights=equal_cycle_weights,
     fill=lambda X, Y, out: _loops.pairs.cycle_codes(X.T, Y.T, equal_cycle_weights(X.shape[1]), out),
     maximum=lambda n: n - 1,
@@ -363,10 +348,8 @@ cayley = Distance(
 
 linf = Distance(
     "linf",
-    "max |r_a - s_a|",
     integer=True,
     metric=True,
-    negative_type=False,
     negative_type_up_to=4,
     coupling="antithetic",
     fill=fill_rankwise("LINF"),
@@ -392,8 +375,6 @@ def lp(p: float) -> Distance:
 
     return Distance(
         f"lp({float(p)!r})" if p != int(p) else f"lp({int(p)})",
-        f"(sum |r_a - s_a|^{p:g})^(1/{p:g})",
-        integer=False,
         metric=True,
         negative_type=p <= 2,
         coupling="antithetic",
@@ -457,10 +438,6 @@ def function_distance(function: Callable[[RankArray, RankArray], float]) -> Dist
 
     return Distance(
         name,
-        f"{name}(r, s)",
-        integer=False,
-        metric=False,
-        negative_type=False,
         function=function,
         fill=fill,
         maximum=lambda _: math.inf,

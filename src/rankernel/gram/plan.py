@@ -795,8 +795,8 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
     """Return the evaluator of a kernel that is neither a sum nor a multiple."""
     if isinstance(kernel, Constant):
         return ConstantEvaluator((len(X), len(Y)))
-    form = kernel.facts(X.n_items).form
-    mixes_items = form is not None and form.mixes_items
+    facts = kernel.facts(X.n_items)
+    mixes_items = facts.form is not None and facts.form.mixes_items
     found = None if mixes_items else joint_kendall_evaluator(kernel, X, Y)
     full = isinstance(X, Rankings) and isinstance(Y, Rankings) and X.is_full() and Y.is_full()
     if found is None and full and not mixes_items:
@@ -804,7 +804,8 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         sides = Completions.of_full(X.ranks), Completions.of_full(Y.ranks)
         return EnumerationEvaluator(kernel, *sides, "full rankings")
     try:
-        found = found or linear_evaluator(kernel, X, Y, FEW_DOWN_SETS if certain else None)
+        if found is None and facts.may_be_linear:
+            found = linear_evaluator(kernel, X, Y, FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
         return NoExactValue(kernel, f"a partial order of {X.n_items} items, which is too large: {error}")
     if found is not None:

@@ -155,11 +155,7 @@ def types_of(codes: NDArray[Any], n_items: int) -> IntArray:
 # Not a distance, but an integer for each pair of rankings that determines the kernel.
 CYCLE_TYPE = Distance(
     "cycle type",
-    "lengths of the cycles of the map from r to s",
     integer=True,
-    metric=False,
-    negative_type=False,
-    left_invariant=True,
     cycle_weights=type_weights,
     fill=fill_types,
     maximum=lambda n: 2**CODE_BITS - 1 if n <= MAX_CODED_ITEMS else 2**62,

@@ -13,7 +13,7 @@ from rankernel import _loops, distances
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel.distances import scaled_form
-from rankernel.kernels.base import AffinePower, Facts, Kernel, KnownKernel, inner_products
+from rankernel.kernels.base import AffinePower, Facts, Kernel, KnownKernel, cached_facts, inner_products
 from rankernel.kernels.positional import Discount, Weights, check_discount, position_discounts
 from rankernel.kernels.similarity import SimilarItemsKernel
 
@@ -71,6 +71,7 @@ class Polynomial(KnownKernel):
     def __post_init__(self) -> None:
         check_integer("degree", self.degree, 1, MAX_DEGREE)
 
+    @cached_facts
     def facts(self, n_items: int) -> Facts:
         """Return the power ``(2 - 2 d / (n choose 2)) ** degree``; features are sets of at most ``degree`` pairs."""
         n_pairs = math.comb(n_items, 2)

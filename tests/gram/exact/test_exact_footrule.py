@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from overlaps import log_mean, one_tie, overlap_of, top
 
 import rankernel as rk
-from rankernel.errors import ExactnessError
 from rankernel.gram.exact import footrule
 from rankernel.gram.exact.footrule import ExponentialFootrule, Group, matching_of, sweep_group
 from rankernel.gram.exact.formulas import Overlap, Shape
@@ -187,8 +186,3 @@ def test_covered_shapes():
     assert not FORMULA.covers(KERNEL, Shape((2, 3)), Shape((3, 2)))
     assert not FORMULA.covers(KERNEL, Shape((1, 1), free=2), Shape((1, 3)))
     assert not FORMULA.covers(KERNEL, Shape((1,) * 500 + (500,)), Shape((1,) * 500 + (500,)))
-
-
-def test_chain_of_ties_raises():
-    with pytest.raises(ExactnessError, match="chain of buckets"):
-        log_mean(FORMULA, overlap_of((0, 0, 1, 1, 2, 2), (0, 1, 1, 2, 2, 0)), 0.1)

@@ -2,8 +2,7 @@ r"""Exponential kernels of the footrule between rankings without free items, by 
 
 A kernel ``E exp(-nu sum_a c(r_a, s_a))`` averages over the assignments of positions to tied items. Each is a matching
 of left positions with right ones, and buckets that share no item, directly or through others, are matched separately.
-If in such a group of buckets at most one on either side is not inside a bucket of the other, the average over the group
-is a permanent:
+If one ranking is full, or each has at most one tie, the average over such a group of buckets is a permanent:
 
 .. math:: E = \frac{d!}{N!\,N'!} \operatorname{per}(W), \qquad W_{pq} = e^{-\nu c(p, q)},
 
@@ -25,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils import FloatArray, Indices, IntArray, Mask
-from rankernel.errors import ExactnessError
+from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
 from rankernel.gram.evaluator import Block, slices
 from rankernel.gram.exact.formulas import (
     CodeArray,
@@ -40,7 +38,7 @@ from rankernel.gram.exact.formulas import (
     have_one_tie,
     salts,
 )
-from rankernel.kernels.base import Kernel, decay_rate, is_exponential
+from rankernel.kernels.base import Kernel, decay_rate
 from rankernel.rankings import Rankings
 
 MAX_STEPS = 60_000_000  # states that a sweep visits: about half a second
@@ -55,16 +53,16 @@ NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Group:
-    """One large bucket on either side, and the buckets that are inside one of them only."""
+    """One tie on either side, and the other items of each tie."""
 
-    left: IntArray  # positions of the two large buckets
+    left: IntArray  # positions of the two ties
     right: IntArray
-    left_outer: IntArray  # left positions of the items that are only in the right bucket
-    right_outer: IntArray  # right positions of the items that are only in the left bucket
+    left_outer: IntArray  # left positions of the items that are only in the right tie
+    right_outer: IntArray  # right positions of the items that are only in the left tie
 
     @property
     def n_shared(self) -> int:
-        """Number of items that are in both large buckets."""
+        """Number of items that are in both ties."""
         return len(self.left) - len(self.right_outer)
 
     @property
@@ -90,72 +88,42 @@ class Matching:
 
 def always_in_groups(left: Shape, right: Shape) -> bool:
     """Whether all rankings of these shapes split into groups: one is full, or each has at most one tie."""
-    if not (left.is_exhaustive and right.is_exhaustive):
-        return False
     return left.is_full or right.is_full or have_one_tie(left, right)
 
 
 def matching_of(overlap: Overlap) -> Matching:
-    """Return the matched positions of two rankings without free items.
-
-    Raises
-    ------
-    ExactnessError
-        If buckets are linked in more ways than a group allows.
-    """
-    shared = overlap.counts[:-1, :-1] > 0
-    rows, columns = bucket_positions(overlap.left_shape), bucket_positions(overlap.right_shape)
-    row_degree, column_degree = shared.sum(axis=1), shared.sum(axis=0)
-    singles: list[tuple[int, int]] = []
-    groups: list[Group] = []
-    for i in range(len(rows)):
-        inside = np.flatnonzero(shared[i])
-        wide = inside[column_degree[inside] > 1]
-        if row_degree[i] > 1:
-            groups.append(group_around(i, inside, wide, shared, rows, columns, row_degree))
-        elif not len(wide) and len(rows[i]) == 1:
-            singles.append((rows[i][0], columns[inside[0]][0]))
-        elif not len(wide):
-            groups.append(Group(rows[i], columns[inside[0]], NONE, NONE))
-    for j in np.flatnonzero(column_degree > 1):
-        inside = np.flatnonzero(shared[:, j])
-        if not (row_degree[inside] > 1).any():
-            groups.append(Group(joined(rows, inside), columns[j], NONE, NONE))
-    pairs = np.array(singles, dtype=np.int64).reshape(-1, 2)
-    return Matching(pairs[:, 0], pairs[:, 1], tuple(groups))
+    """Return the matched positions of two rankings that :func:`always_in_groups`."""
+    left, left_tied = item_positions(overlap.left, overlap.left_shape)
+    right, right_tied = item_positions(overlap.right, overlap.right_shape)
+    groups = []
+    if (left_tied & right_tied).any():
+        left_outer, right_outer = left[right_tied & ~left_tied], right[left_tied & ~right_tied]
+        rows, columns = tie_positions(left[left_tied]), tie_positions(right[right_tied])
+        if not len(right_outer):  # every left position may be matched with every right one
+            rows, left_outer = np.concatenate([rows, left_outer]), NONE
+        elif not len(left_outer):
+            columns, right_outer = np.concatenate([columns, right_outer]), NONE
+        groups.append(Group(rows, columns, left_outer, right_outer))
+    else:  # all ties are separate
+        for start in np.unique(left[left_tied]):
+            items = left == start
+            groups.append(Group(tie_positions(left[items]), right[items], NONE, NONE))
+        for start in np.unique(right[right_tied]):
+            items = right == start
+            groups.append(Group(left[items], tie_positions(right[items]), NONE, NONE))
+    single = ~(left_tied | right_tied)
+    return Matching(left[single], right[single], tuple(groups))
 
 
-def group_around(
-    i: int,
-    inside: Indices,
-    wide: Indices,
-    shared: Mask,
-    rows: list[IntArray],
-    columns: list[IntArray],
-    row_degree: IntArray,
-) -> Group:
-    """Return the group of a left bucket that meets several right ones; those in ``wide`` meet other left ones."""
-    if not len(wide):
-        return Group(rows[i], joined(columns, inside), NONE, NONE)
-    others = np.flatnonzero(shared[:, wide[0]])
-    others = others[others != i]
-    if len(wide) > 1 or (row_degree[others] > 1).any():
-        raise ExactnessError(
-            "two rankings with several ties each overlap in a chain of buckets, for which there is no exact formula; "
-            "use method='auto' or rk.MonteCarlo"
-        )
-    return Group(rows[i], columns[wide[0]], joined(rows, others), joined(columns, inside[inside != wide[0]]))
+def item_positions(ranks: RankArray, shape: Shape) -> tuple[IntArray, Mask]:
+    """Return the position of each item, of tied items the first one of their bucket, and which items are tied."""
+    sizes = np.array(shape.sizes, dtype=np.int64)
+    return (np.cumsum(sizes) - sizes)[ranks], sizes[ranks] > 1
 
 
-def bucket_positions(shape: Shape) -> list[IntArray]:
-    """Return the positions of each bucket."""
-    ends = np.cumsum(shape.sizes)
-    return [np.arange(end - size, end, dtype=np.int64) for end, size in zip(ends, shape.sizes, strict=True)]
-
-
-def joined(parts: list[IntArray], which: Indices) -> IntArray:
-    """Return the positions of several buckets together."""
-    return np.concatenate([parts[i] for i in which]) if len(which) else NONE
+def tie_positions(starts: IntArray) -> IntArray:
+    """Return the positions of a bucket, given the first one for each of its items."""
+    return starts + np.arange(len(starts))
 
 
 # ---------------------------------------------------------------------- codes
@@ -216,15 +184,11 @@ class ExponentialFootrule(Formula):
     """
 
     method = "dynamic program"
-    by_profile = True
+    by_profile = only_exponential = only_exhaustive = True
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether all overlaps of these shapes split into groups, and a sweep has few steps."""
-        return (
-            is_exponential(kernel, left.n_items)
-            and always_in_groups(left, right)
-            and n_sweep_steps(left, right) <= MAX_STEPS
-        )
+        return always_in_groups(left, right) and n_sweep_steps(left, right) <= MAX_STEPS
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
         """Return the time of the sweep, which reaches a part of the states; in logarithms it takes longer."""

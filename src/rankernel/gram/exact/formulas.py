@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.combinatorics import log_mean_exp, logs
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import STEP, Block, Evaluator, NoExactValue, block_shape, distinct_values
@@ -212,10 +213,20 @@ class Formula(ABC):
 
     method = "closed form"  # shown to users
     by_profile = False  # whether shapes of one profile are treated alike; the same for all formulas of a distance
+    only_exponential = False  # whether other functions of the distance have no formula
+    only_exhaustive = False  # whether rankings with free items have no formula
 
-    @abstractmethod
     def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether two rankings of these shapes have an exact mean here, at an affordable cost."""
+        if self.only_exhaustive and not (left.is_exhaustive and right.is_exhaustive):
+            return False
+        if self.only_exponential and not is_exponential(kernel, left.n_items):
+            return False
+        return self.admits(kernel, left, right)
+
+    @abstractmethod
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether two shapes are covered, if the function and the free items are."""
 
     def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether all overlaps of two covered shapes have an accurate value with these parameters."""
@@ -241,8 +252,10 @@ class Formula(ABC):
         return out
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
-        """Return the logarithm of the mean of ``exp(-rate d)``."""
-        raise NotImplementedError
+        """Return the logarithm of the mean of ``exp(-rate d)``; by default from the distribution of the distance."""
+        offset, pmf = self.pmf(overlap)
+        distances = np.arange(float(len(pmf)))
+        return LogMean(offset, *log_mean_exp(logs(pmf), -rate * distances, -distances))
 
     def pmf(self, overlap: Overlap) -> tuple[int, FloatArray]:
         """Return an offset and the probability of each distance offset, offset + 1, ..."""

@@ -12,7 +12,6 @@ function of X is, up to a constant, ``prod_i [n_i]_q! prod_j [n'_j]_q! / prod_ij
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import comb
 from typing import Any
@@ -37,6 +36,7 @@ SHARED = 32  # entries of a table for the number of shared items, at most PACKED
 TABLE_SIZE = 2**23  # numbers in a table
 MAX_ITEMS = 200  # of a function that is neither exponential nor a small power: some milliseconds for each entry
 MAX_DEGREE = 8  # of powers from moments, which lose no more than a factor 7!! = 105 of the machine precision
+BERNOULLI = {2: 1 / 6, 4: -1 / 30, 6: 1 / 42, 8: -1 / 30}  # the numbers of even orders up to that degree
 
 Bits = NDArray[np.uint64]
 Tables = tuple[FloatArray, Bits, FloatArray, FloatArray, FloatArray]  # arguments of write_packed: table to column
@@ -270,7 +270,9 @@ class KendallEvaluator(Evaluator):
                 for j in range(1, k + 1)
             )
             central.append(np.asarray(sum(terms)))
-        return np.asarray(binomial_sum(power, middle, central))
+        n = power.degree
+        terms = (comb(n, 2 * k) * middle ** (n - 2 * k) * moment for k, moment in enumerate(central))
+        return np.asarray(power.factor * sum(terms))
 
     # ------------------------------------------------------------------ from bits
 
@@ -338,25 +340,6 @@ def exponential_table(n_items: int, nu: float) -> tuple[FloatArray, FloatArray]:
     return logs, table.ravel()
 
 
-def binomial_sum(power: AffinePower, middle: Any, central: Sequence[Any]) -> Any:
-    """Return the mean of a power of u from its mean and its central moments of order 0, 2, 4, ..."""
-    n = power.degree
-    return power.factor * sum(comb(n, 2 * k) * middle ** (n - 2 * k) * moment for k, moment in enumerate(central))
-
-
-@lru_cache(maxsize=64)
-def bernoulli(r: int) -> Fraction:
-    """Return the Bernoulli number of an even order; those of SciPy have an error of 1e-12.
-
-    Examples
-    --------
-    >>> bernoulli(4)
-    Fraction(-1, 30)
-    """
-    others = sum((comb(r + 1, k) * bernoulli(k) for k in range(0, r, 2)), Fraction(0))
-    return (Fraction(r + 1, 2) - others) / (r + 1) if r else Fraction(1)
-
-
 @lru_cache(maxsize=32)
 def cumulant_tables(n_items: int, degree: int) -> FloatArray:
     """Return the cumulants of order 1, 2, 4, ... up to the degree of the inversions of m = 0..n items.
@@ -364,7 +347,7 @@ def cumulant_tables(n_items: int, degree: int) -> FloatArray:
     They are ``B_r / r sum_{i<=m} (i^r - 1)``, B_r a Bernoulli number: those of independent uniform variables.
     """
     i = np.arange(n_items + 1, dtype=np.float64)
-    sums = (float(bernoulli(r) / r) * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r in range(2, degree + 1, 2))
+    sums = (BERNOULLI[r] / r * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r in range(2, degree + 1, 2))
     return np.stack([i * (i - 1) / 4, *sums])
 
 
@@ -437,7 +420,7 @@ class DistributionEvaluator(KendallEvaluator):
         of_entry = overlap.ravel()[entries]
         order = np.argsort(of_entry, kind="stable")
         ends = np.searchsorted(of_entry[order], np.arange(1, len(first) + 1))
-        work = np.zeros((2, functions.shape[1] + 1)), np.zeros((4, self.n_items + 2), dtype=np.int64)
+        work = np.zeros((2, functions.shape[1] + 1)), np.zeros((3, self.n_items + 2), dtype=np.int64)
         out = np.empty((len(functions), len(entries)))
         distribution_means(
             *(left.order[rows], left.ranks[rows], right.ranks[columns], *self.q_binomials),
@@ -795,27 +778,23 @@ def distribution_means(
     n_columns, now, begin = Y.shape[0], 0, 0
     for k in range(len(first)):
         i, j = first[k] // n_columns, first[k] % n_columns
-        n_buckets = split_buckets(items[i], X[i], Y[j], work)
         length = 1
         pmf[now, 0] = 1.0
-        for b in range(n_buckets):
-            bucket = work[BUCKETS, b]
-            total = work[SHARES, bucket]
-            for share in range(bucket + 1, work[ENDS, bucket]):
-                size = work[SHARES, share]
-                start, n_more = starts[total, size], total * size + 1
-                new = 1 - now
-                for x in range(length + n_more - 1):
-                    pmf[new, x] = 0.0
-                if length < n_more:
-                    for x in range(length):
-                        for y in range(n_more):
-                            pmf[new, x + y] += pmf[now, x] * q_binomials[start + y]
-                else:
+        for b in range(find_factors(items[i], X[i], Y[j], work)):
+            total, size = work[FACTORS, b] // len(X[i]), work[FACTORS, b] % len(X[i])
+            start, n_more = starts[total, size], total * size + 1
+            new = 1 - now
+            for x in range(length + n_more - 1):
+                pmf[new, x] = 0.0
+            if length < n_more:
+                for x in range(length):
                     for y in range(n_more):
-                        for x in range(length):
-                            pmf[new, x + y] += pmf[now, x] * q_binomials[start + y]
-                now, length, total = new, length + n_more - 1, total + size
+                        pmf[new, x + y] += pmf[now, x] * q_binomials[start + y]
+            else:
+                for y in range(n_more):
+                    for x in range(length):
+                        pmf[new, x + y] += pmf[now, x] * q_binomials[start + y]
+            now, length = new, length + n_more - 1
         for e in range(begin, ends[k]):
             row, column = entries[order[e]] // n_columns, entries[order[e]] % n_columns
             offset = discordant[row, column]
@@ -827,53 +806,43 @@ def distribution_means(
         begin = ends[k]
 
 
-SHARES, ENDS, BUCKETS, COUNT = range(4)  # rows of ``work``
+COUNT, SHARES, FACTORS = range(3)  # rows of ``work``
 
 
 @compiled
-def split_buckets(order, x, y, work):
-    """Find the sizes of the shares of each split left bucket, largest first, and sort these buckets by their shares.
+def find_factors(order, x, y, work):
+    """Write the q-binomial coefficients of a distribution, sorted, as ``n a + b`` for b of a + b items.
 
-    The shares of the b-th bucket begin at index ``work[BUCKETS, b]`` of ``work[SHARES]``, and end at ``work[ENDS]`` of
-    that index. Returns the number of buckets.
+    A left bucket whose items are in several right buckets is split into its shares, the largest first. Returns the
+    number of coefficients.
     """
-    n, start, n_buckets, n_shares = len(order), 0, 0, 0
+    n, start, n_factors = len(order), 0, 0
     while start < n:
         end = start + 1
         while end < n and x[order[end]] == x[order[start]]:
             end += 1
         for p in range(start, end):
             work[COUNT, y[order[p]]] += 1
-        first = n_shares
+        n_shares = 0
         for p in range(start, end):
             size = work[COUNT, y[order[p]]]
             if size:
-                q = n_shares
-                while q > first and work[SHARES, q - 1] < size:
-                    work[SHARES, q] = work[SHARES, q - 1]
-                    q -= 1
-                work[SHARES, q] = size
+                insert(work[SHARES], n_shares, -size)
                 n_shares += 1
                 work[COUNT, y[order[p]]] = 0
-        if n_shares - first > 1:
-            work[ENDS, first] = n_shares
-            q = n_buckets
-            while q > 0 and precedes(work, first, work[BUCKETS, q - 1]):
-                work[BUCKETS, q] = work[BUCKETS, q - 1]
-                q -= 1
-            work[BUCKETS, q] = first
-            n_buckets += 1
-        else:
-            n_shares = first
+        total = -work[SHARES, 0]
+        for share in range(1, n_shares):
+            insert(work[FACTORS], n_factors, n * total - work[SHARES, share])
+            n_factors += 1
+            total -= work[SHARES, share]
         start = end
-    return n_buckets
+    return n_factors
 
 
 @compiled
-def precedes(work, one, other):
-    """Whether the shares that begin at one index precede those at another in lexicographic order."""
-    n_one, n_other = work[ENDS, one] - one, work[ENDS, other] - other
-    for s in range(min(n_one, n_other)):
-        if work[SHARES, one + s] != work[SHARES, other + s]:
-            return work[SHARES, one + s] < work[SHARES, other + s]
-    return n_one < n_other
+def insert(numbers, length, number):
+    """Insert a number into a sorted array of a given length."""
+    while length > 0 and numbers[length - 1] > number:
+        numbers[length] = numbers[length - 1]
+        length -= 1
+    numbers[length] = number
