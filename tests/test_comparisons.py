@@ -277,3 +277,22 @@ def test_single_rankings():
 def test_tasks_for_rankings_name_the_conversions(call):
     with pytest.raises(RankingError, match=r"preferences\(by.*rankings\(by"):
         call(battles())
+
+
+@pytest.mark.parametrize("factor", [1, 1000])
+def test_unix_times(factor):
+    """Releases of arenas have Unix times in seconds; some programs write milliseconds."""
+    days = np.array(["2024-05-01T10", "2024-05-01T23", "2024-05-02T01"], dtype="datetime64[s]").astype(np.int64)
+    frame = {"model_a": list("xyx"), "model_b": list("yzz"), "winner": ["model_a"] * 3, "tstamp": days * factor + 0.5}
+    data = Comparisons.from_frame(frame)
+    assert data.groups("day")[0] == ("2024-05-01", "2024-05-02")
+    small = Comparisons.from_frame(frame | {"tstamp": [1.0, 2.0, 3.0]})
+    assert small.time.tolist() == [1, 2, 3]
+
+
+def test_numeric_labels():
+    frame = {"winner": list("xyx"), "loser": list("yzz"), "turn": [1, 2, 1], "length": [0.5, 2, 1]}
+    data = Comparisons.from_frame(pd.DataFrame(frame))
+    assert data.groups("turn")[0] == ("1", "2")
+    assert data.labels["length"].tolist() == [0.5, 2, 1]
+    assert data == Comparisons.from_frame(pl.DataFrame(frame)) == Comparisons.from_frame(frame)

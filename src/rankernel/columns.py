@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ from rankernel.rankings import FREE, Unlisted, check_items, check_unlisted, dens
 
 Buckets = list[list[str]]
 
-NUMBER = re.compile(r"[+-]?(?:[0-9]{1,300}\.?[0-9]{0,300}|\.[0-9]{1,300})(?:[eE][+-]?[0-9]{1,3})?")
+# Possessive quantifiers, without which a long hexadecimal number takes quadratic time.
+NUMBER = re.compile(r"[+-]?(?:[0-9]{1,300}+\.?+[0-9]{0,300}+|\.[0-9]{1,300}+)(?:[eE][+-]?[0-9]{1,3})?")
 # Between the positions, and between the tied items, of an order in one cell; part of no name.
 NEXT, TIED = "\x02", "\x01"
 
@@ -42,7 +44,9 @@ class Column:
     """
 
     def __init__(self, values: Any, strip: bool = False, reread: Callable[[], Any] | None = None) -> None:
-        self.values, self.strip, self.reread = values, strip, reread
+        # Columns of polars and Arrow become arrays; those of pandas have faster methods.
+        self.values = values.to_numpy() if hasattr(values, "to_numpy") and not hasattr(values, "factorize") else values
+        self.strip, self.reread = strip, reread
 
     @classmethod
     def of_codes(cls, codes: NDArray[Any], cells: Iterable[object], strip: bool = False) -> Column:
@@ -51,7 +55,7 @@ class Column:
         texts = (cell_text(cell).strip() if strip else cell_text(cell) for cell in cells)
         new = [number.setdefault(text, len(number)) for text in texts]
         column = cls(())
-        column.coded = codes if new == list(range(len(new))) else np.array(new, dtype=np.int32)[codes], list(number)
+        column.coded = codes if len(number) == len(new) else np.array(new, dtype=np.int32)[codes], list(number)
         return column
 
     @cached_property
@@ -87,31 +91,41 @@ class Column:
         """Return a value for each row, computed once for each distinct text."""
         return np.array([function(text) for text in self.texts] or [0], dtype=dtype)[self.codes]
 
+    @property
+    def kind(self) -> str:
+        """The kind of the type of the values, as NumPy names it; empty if they are a list."""
+        return str(getattr(getattr(self.values, "dtype", None), "kind", ""))
+
     @cached_property
     def numbers(self) -> FloatArray:
         """The numbers in the cells, nan for other cells."""
-        kind = getattr(getattr(self.values, "dtype", None), "kind", "")
-        if self.reread is not None and kind in "iuf":
+        if self.kind in ("i", "u", "f"):
             return np.asarray(self.values, dtype=np.float64)
         return np.asarray(self.mapped(as_number, np.float64))
 
-    @property
+    @cached_property
     def is_numeric(self) -> bool:
         """Whether all cells are numbers."""
-        head = self.head  # most columns of texts begin with one
-        if head is not None and math.isnan(as_number(cell_text(head).strip())):
+        if not len(self):
             return False
-        return len(self) > 0 and not np.isnan(self.numbers).any()
+        if self.kind in ("i", "u", "f"):
+            return self.kind != "f" or not np.isnan(self.numbers).any()
+        cells = (
+            self.texts if "coded" in self.__dict__ else map(cell_text, self.values)
+        )  # most columns begin with a text
+        return all(NUMBER.fullmatch(text.strip()) for text in cells)  # most columns begin with a text
 
     @property
     def head(self) -> Any:
         """The first value, None if the column was built from codes or is empty."""
-        head = self.values[:1]
-        return next(iter(head.to_pylist() if hasattr(head, "to_pylist") else head), None)
+        return next(iter(self.values[:1]), None)
 
-    @property
+    @cached_property
     def has_repeats(self) -> bool:
         """Whether a text occurs in several rows."""
+        head = list(map(cell_text, islice(self.values, 1000)))
+        if len(set(head)) < len(head):
+            return True
         unique = getattr(self.values, "is_unique", None)  # of a pandas series, which is faster than comparing texts
         return len(self.texts) < len(self) if unique is None else not unique
 
@@ -512,12 +526,14 @@ def outcomes(table: Mapping[str, Column], roles: Roles, where: Callable[[int], s
         return signs[np.where(marks.any(axis=0), marks.argmax(axis=0), 2)]
     names = str(roles.a), str(roles.b)
     winner, items = table[str(roles.winner)], [table[name] for name in names]
-    number: dict[str, int] = {}
-    named = [each.mapped(lambda text: number.setdefault(text, len(number))) for each in (winner, *items)]
     matches = []
-    for name, item in zip(names, named[1:], strict=True):
+    for name in names:
         words = side_words(name)
-        matches.append(winner.mapped(lambda text: normalized(text) in words, bool) | (named[0] == item))  # noqa: B023
+        matches.append(winner.mapped(lambda text: normalized(text) in words, bool))  # noqa: B023
+    if not frozenset(winner.texts).isdisjoint(chain(*(item.texts for item in items))):  # names of items
+        number: dict[str, int] = {}
+        named = [each.mapped(lambda text: number.setdefault(text, len(number))) for each in (winner, *items)]
+        matches = [match | (named[0] == item) for match, item in zip(matches, named[1:], strict=True)]
     scores = [as_number(text) for text in winner.texts]
     if all(1 <= score <= 2 for score in scores):  # 1 and 2, or a preference between them
         matches = [winner.numbers < 1.5, winner.numbers > 1.5]

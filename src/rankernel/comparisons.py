@@ -240,7 +240,8 @@ class Comparisons:
                     times = column_times(column)
                     continue
             if column.is_numeric:
-                labels[name] = column.numbers
+                is_whole = (np.abs(column.numbers) < 2**53).all() and (column.numbers == np.floor(column.numbers)).all()
+                labels[name] = column.numbers.astype(np.int64) if is_whole else column.numbers
             elif column.has_repeats:
                 labels[name] = np.array(column.texts, dtype=object)[column.codes]
         judge = None if roles.user is None else table[roles.user]
@@ -485,10 +486,14 @@ class Comparisons:
 
 
 def column_times(column: Column) -> NDArray[Any]:
-    """Return the times in a column of a table."""
-    if column.is_numeric:
-        return column.numbers
-    return as_times(np.array(column.texts, dtype=object), len(column.texts))[column.codes]
+    """Return the times in a column; numbers above 10^8 are Unix times in seconds, above 10^11 in milliseconds."""
+    if not column.is_numeric:
+        return as_times(np.array(column.texts, dtype=object), len(column.texts))[column.codes]
+    least, most = column.numbers.min(), column.numbers.max()
+    for unit, start in (("s", 1e8), ("ms", 1e11)):
+        if start <= least and most < 100 * start:
+            return (column.numbers * (10**6 if unit == "s" else 10**3)).astype("datetime64[us]")
+    return column.numbers
 
 
 def as_times(values: Any, n: int) -> NDArray[Any]:

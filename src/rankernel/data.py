@@ -214,12 +214,12 @@ def sum_relations(data: Data, relation: Any) -> IntArray:
 
 def group_codes(groups: NDArray[Any]) -> tuple[tuple[str, ...], IntArray]:
     """Return the distinct names of groups, and for each row the index of its group; texts are in natural order."""
-    groups = groups.astype(str) if groups.dtype == object else groups
-    names, codes = np.unique(groups, return_inverse=True)
-    order = np.arange(len(names))
-    if groups.dtype.kind in "US":
-        order = np.array(sorted(order, key=lambda index: natural_key(str(names[index]))), dtype=np.intp)
-    return tuple(map(str, names[order].tolist())), np.asarray(np.argsort(order)[codes.ravel()], dtype=np.int64)
+    if groups.dtype.kind not in "OUS":
+        names, codes = np.unique(groups, return_inverse=True)
+        return tuple(map(str, names.tolist())), np.asarray(codes.ravel(), dtype=np.int64)
+    texts = list(map(str, groups.tolist()))
+    index = {name: number for number, name in enumerate(sorted(set(texts), key=lambda name: (natural_key(name), name)))}
+    return tuple(index), np.fromiter(map(index.__getitem__, texts), np.int64, len(texts))
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:

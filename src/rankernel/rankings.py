@@ -369,12 +369,15 @@ class Rankings:
         >>> Rankings.from_orders([["a", "b", "c"], ["a"], [{"a", "b"}, "c"]]).kinds().tolist()
         ['full', 'top-k', 'exhaustive']
         """
-        n_buckets = self.n_buckets
-        # All other buckets are single exactly if the last one holds all other items.
-        in_last = np.count_nonzero(self.ranks == (n_buckets - 1)[:, None], axis=1)
-        top_k = in_last == self.n_items - n_buckets + 1
-        kinds = np.where(n_buckets == self.n_items, FULL, np.where(top_k, TOP_K, EXHAUSTIVE))
-        return np.where(self.n_free > 0, INCOMPLETE, kinds)
+        kinds = np.empty(len(self), dtype="<U10")
+        for rows in row_slices(self.ranks.shape):
+            block = self.ranks[rows]
+            last = block.max(axis=1, initial=FREE)
+            # All other buckets are single exactly if the last one holds all other items.
+            top_k = (block == last[:, None]).sum(axis=1) == self.n_items - last
+            exhaustive = np.where(last == self.n_items - 1, FULL, np.where(top_k, TOP_K, EXHAUSTIVE))
+            kinds[rows] = np.where((block == FREE).any(axis=1), INCOMPLETE, exhaustive)
+        return kinds
 
     def is_full(self) -> bool:
         """Return whether all rankings are full."""
@@ -631,15 +634,24 @@ def unique_rows(table: NDArray[Any]) -> tuple[Indices, Indices]:
     hashes = np.empty(len(table), dtype=np.uint64)
     for rows in row_slices(table.shape):
         hashes[rows] = table[rows].astype(np.uint64) @ salt
-    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    first, inverse = first_and_inverse(hashes)
     if not all(np.array_equal(table[first[inverse[rows]]], table[rows]) for rows in row_slices(table.shape)):
         cells = np.ascontiguousarray(table)
-        keys = cells.view(np.dtype((np.void, cells.dtype.itemsize * cells.shape[1]))).ravel()
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    return first[order], number[inverse.ravel()]
+        first, inverse = first_and_inverse(cells.view((np.void, cells.dtype.itemsize * cells.shape[1])).ravel())
+    return first, inverse
+
+
+def first_and_inverse(keys: NDArray[Any]) -> tuple[Indices, Indices]:
+    """Return the results of :func:`unique_rows` for keys that can be sorted."""
+    order = np.argsort(keys)
+    is_new = np.ones(len(keys), dtype=bool)
+    is_new[1:] = keys[order[1:]] != keys[order[:-1]]
+    first = np.minimum.reduceat(order, np.flatnonzero(is_new)) if len(keys) else order
+    is_first = np.zeros(len(keys), dtype=bool)
+    is_first[first] = True
+    inverse = np.empty(len(keys), dtype=np.intp)
+    inverse[order] = (np.cumsum(is_first) - 1)[first][np.cumsum(is_new) - 1]
+    return np.flatnonzero(is_first), inverse
 
 
 # ---------------------------------------------------------------------- names, missing values

@@ -675,6 +675,8 @@ def test_nothing_is_printed_after_the_help():
 
 
 def test_format_of_a_file(votes):
+    (votes.parent / "votes.pdf").write_text("%PDF")
+    assert "for another format give --format" in one_line(run("info", "votes.pdf"), 1)
     (votes.parent / "orders.csv").write_text("tea > milk\nmilk > tea\n")
     found = json.loads(run("info", "orders.csv", "--format", "orders", "--json").stdout)
     assert (found["items"], found["n_voters"]) == (["tea", "milk"], 2)

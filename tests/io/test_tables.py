@@ -6,6 +6,7 @@ import io
 import pickle
 import re
 from contextlib import suppress
+from time import process_time
 
 import numpy as np
 import pytest
@@ -423,6 +424,24 @@ def test_many_distinct_cells():
     table = split_by_pandas(SourceFile(io.StringIO(text)), ",")
     assert cells(table) == {"one": texts[::2], "two": texts[1::2]}
     assert [len(column.texts) for column in table.columns.values()] == [1500, 1500]
+
+
+def test_identifiers_are_not_numbers(tmp_path):
+    """Matching takes a time linear in the length of a cell."""
+    rows = "".join(f"{number:0300d}x,1,2\n" for number in range(20_000))
+    start = process_time()
+    assert read(tmp_path, f"id,tea,milk\n{rows}", ignore="id").n_rankings == 20_000
+    assert read(tmp_path, f"id,tea,milk\n{rows}", label_columns="id").n_rankings == 20_000
+    assert process_time() - start < 3
+
+
+def test_numbers_and_names_in_one_column(tmp_path):
+    """Pandas reads the beginning of this column as numbers, which have other texts."""
+    n = 900_000
+    rows = ["007,8\n"] * n + ["Ann,007\n"]
+    votes = read(tmp_path, "choice 1,choice 2\n" + "".join(rows))
+    assert votes.items == ("007", "8", "Ann")
+    assert (votes.n_rankings, votes.ranks[-1].tolist()) == (n + 1, [1, 2, 0])
 
 
 def test_large_table(tmp_path):

@@ -49,7 +49,7 @@ from rankernel.cli.terminal import (
 )
 from rankernel.data import format_rows, with_counts
 from rankernel.errors import RankingError, require
-from rankernel.rankings import Rankings, sum_counts
+from rankernel.rankings import EXHAUSTIVE, FULL, INCOMPLETE, PARTIAL, TOP_K, Rankings, sum_counts
 from rankernel.reports.ballots import Source
 from rankernel.reports.text import ballot_text, percent, plural, short_names
 
@@ -93,9 +93,9 @@ def describe(source: Source) -> dict[str, Any]:
     rankings = source.rankings
     first, inverse = rankings.unique_indices()
     distinct = with_counts(rankings[first], sum_counts(rankings.counts, inverse, len(first)))
-    kinds, kind_of_distinct = np.unique(distinct.kinds(), return_inverse=True)
-    n_rows = np.bincount(kind_of_distinct[inverse], minlength=len(kinds))
-    n_voters = sum_counts(distinct.counts, kind_of_distinct, len(kinds))
+    kind, n_equal = distinct.kinds(), np.bincount(inverse)
+    is_kind = {name: kind == name for name in (EXHAUSTIVE, FULL, INCOMPLETE, PARTIAL, TOP_K)}
+    is_kind = {name: rows for name, rows in is_kind.items() if rows.any()}
     common = distinct[(-distinct.counts).argsort(kind="stable")[:N_MOST_COMMON]]
     facts: dict[str, Any] = {
         "title": source.title,
@@ -105,8 +105,8 @@ def describe(source: Source) -> dict[str, Any]:
         "n_voters": rankings.n_voters,
         "n_items": rankings.n_items,
         "items": list(rankings.items),
-        "kinds": dict(zip(kinds.tolist(), n_rows.tolist(), strict=True)),
-        "voters_by_kind": dict(zip(kinds.tolist(), n_voters.tolist(), strict=True)),
+        "kinds": {name: int(n_equal[rows].sum()) for name, rows in is_kind.items()},
+        "voters_by_kind": {name: int(distinct.counts[rows].sum()) for name, rows in is_kind.items()},
         "largest_count": int(distinct.counts.max()),
         "most_common": [
             {"ballot": text, "voters": count}

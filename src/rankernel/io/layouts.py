@@ -168,6 +168,8 @@ def table_rankings(table: Table, layout: Layout) -> Rankings:
     items, labels, ignored = item_columns(table, names)
     numbers, free, known = item_numbers(table, items, layout)
     if layout == "ranks":
+        if options.layout == "auto":
+            check_plausible_ranks(table, numbers)
         ranks, kind = integer_ranks(table, numbers, known), "a table of ranks, one column per item"
     else:
         listed = ~np.isnan(numbers)
@@ -279,9 +281,7 @@ def detected_layout(table: Table) -> Layout:
     if options.contest is not None and not question_columns(names):
         return "positions"  # which reports that there is no contest
     check_header(table)
-    count = count_column(table, names)
-    check_plausible_ranks(table, [name for name in names if name != count])
-    return "ranks"
+    return "ranks"  # if they are plausible
 
 
 def has_pair_columns(columns: Sequence[str]) -> bool:
@@ -360,9 +360,10 @@ def check_header(table: Table) -> None:
     names = list(table.columns)
     if table.source.options.header is not None or len(names) < 2:
         return
-    cells = frozenset(chain.from_iterable(column.texts for column in table.columns.values()))
     are_numbers = all(NUMBER.fullmatch(name) for name in names)
-    if are_numbers or all(name in cells for name in names):
+    columns = [] if are_numbers else [column for column in table.columns.values() if not column.is_numeric]
+    cells = frozenset(chain.from_iterable(column.texts for column in columns))
+    if are_numbers or all(name in cells or NUMBER.fullmatch(name) for name in names):
         layouts: list[dict[str, Any]] = [{}, *({"layout": layout} for layout in LAYOUTS)]
         trials = [[{"header": value, **layout} for layout in layouts] for value in (False, True)]
         if are_numbers:  # each layout may be right
@@ -380,20 +381,16 @@ def long_trials(table: Table, **options: Any) -> list[list[dict[str, Any]]]:
     return [[{**options, "columns": {"user": "1", "item": "2", "score": "3"}}]] if is_long else []
 
 
-def check_plausible_ranks(table: Table, names: Sequence[str]) -> None:
+def check_plausible_ranks(table: Table, numbers: FloatArray) -> None:
     """Raise an error for numbers that may not be ranks: with gaps, as scores have, or zeros that may be anything."""
-    items, _, _ = item_columns(table, names)
-    numbers, _, _ = item_numbers(table, items, "auto")
-    best = np.nanmin(numbers, initial=1.0)  # ranks begin with 1 or 0
+    best = min(1.0, np.fmin.reduce(numbers, axis=None, initial=1.0))  # ranks begin with 1 or 0
     for block in row_slices(numbers.shape):
         ordered = np.sort(numbers[block], axis=1)  # NaN comes last
         # Competition and dense ranking (1 2 2 4, 1 2 2 3) never exceed the index of the sorted item, nor do mean ranks.
-        beyond = (ordered > best + np.arange(ordered.shape[1])).any(axis=1)
-        beyond &= (np.isnan(ordered) | (ordered == np.floor(ordered))).all(axis=1)
-        wrong = beyond | (ordered[:, 0] > best)
-        zeros = (
-            (ordered[:, 1:2] == 0).any(axis=1) if best == 0 and ordered.shape[1] > 2 else np.zeros(len(ordered), bool)
-        )
+        wrong = ordered[:, 0] > best
+        beyond = np.flatnonzero((ordered > best + np.arange(ordered.shape[1])).any(axis=1))
+        wrong[beyond] |= (np.isnan(ordered[beyond]) | (ordered[beyond] % 1 == 0)).all(axis=1)
+        zeros = (ordered[:, 1:2] == 0).any(axis=1) & (best == 0) & (ordered.shape[1] > 2)
         if wrong.any() or zeros.any():
             row = int(np.argmax(wrong if wrong.any() else zeros))
             listed = ", ".join(f"{value:g}" for value in ordered[row][~np.isnan(ordered[row])][:20])
@@ -509,10 +506,12 @@ def item_numbers(table: Table, columns: Mapping[str, str], layout: Layout) -> tu
         else:
             values = column.mapped(lambda cell: cell_number(cell, is_missing, is_score), np.float64)
             free[:, index] = column.mapped(lambda cell: cell == FREE_CELL, bool)
-        invalid = np.isinf(values) | (~np.asarray(is_score) & (values < 0) & (values != FREE))
-        if invalid.any():
-            raise cell_error(table, int(np.argmax(invalid)), by_item[item], is_score)
-        numbers[:, index] = values if is_score else np.where(values == FREE, np.nan, values)
+        numbers[:, index] = values
+        negative = np.flatnonzero((values < 0) if not is_score else ())
+        invalid = np.flatnonzero(np.isinf(values)).tolist() + negative[values[negative] != FREE].tolist()
+        if invalid:
+            raise cell_error(table, min(invalid), by_item[item], is_score)
+        numbers[negative, index] = np.nan
     return numbers, free, items
 
 
@@ -549,7 +548,7 @@ def integer_ranks(table: Table, numbers: FloatArray, items: Sequence[str]) -> Ra
         listed = ~np.isnan(numbers[block])
         values = np.where(listed, numbers[block], 0.0)
         fractional = values != np.floor(values)
-        rows = np.flatnonzero(fractional.any(axis=1))
+        rows = np.flatnonzero(fractional.any(axis=1)) if fractional.any() else ()
         if len(rows):
             fractional[rows] &= ~are_average_ranks(values[rows], listed[rows])
             if fractional.any():
@@ -831,17 +830,16 @@ def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequenc
 
 
 def is_plain(rankings: Rankings, count: str | None, labels: Mapping[str, Collection[str]]) -> bool:
-    """Whether a table with these columns is recognised as one of ranks, with these items and counts."""
+    """Whether a table with these columns is read back as these rankings, without a mark of the columns of ranks."""
     if len(rankings) == 0 or rankings.n_items < 2 or not rankings.is_exhaustive():
         return False
     columns = {name: Column(list(texts)) for name, texts in labels.items()}
     columns |= {name: Column(ranks + 1) for name, ranks in zip(rankings.items, rankings.ranks.T, strict=True)}
     columns |= {} if count is None else {count: Column(rankings.counts)}
     table = Table(SourceFile("table.csv"), columns, np.arange(len(rankings)))
-    names = list(columns)
     try:
-        found = detected_layout(table) == "ranks" and count_column(table, names) == count
-        items, label_columns, _ = item_columns(table, [name for name in names if name != count])
+        with warnings.catch_warnings(action="ignore"):
+            found = table_rankings(table, detected_layout(table))
     except RankingError:
         return False
-    return found and tuple(items.values()) == rankings.items and label_columns == list(labels)
+    return found == rankings and list(found.labels) == list(labels)

@@ -219,6 +219,7 @@ def option_choices() -> dict[str, tuple[str, ...]]:
     return found
 
 
+@cache
 def option_texts() -> dict[str, str]:
     """Return the entry of each option in the docstring of the options."""
     section = (ReadOptions.__doc__ or "").partition("----------\n")[2].partition("\n    Examples\n")[0]

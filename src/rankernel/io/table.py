@@ -6,10 +6,11 @@ import csv
 import io
 import json
 import re
+import warnings
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any
@@ -21,7 +22,7 @@ from rankernel._utils import IntArray
 from rankernel._utils.checks import printable
 from rankernel.columns import Column, cell_text
 from rankernel.errors import Argument, RankingError, missing_extra
-from rankernel.io.source import SourceFile, quoted, unprefixed_cell
+from rankernel.io.source import HEAD, SourceFile, quoted, unprefixed_cell
 from rankernel.rankings import is_frame
 
 Row = tuple[int, list[str]]  # line number and cells
@@ -183,9 +184,10 @@ def split_by_pandas(source: SourceFile, delimiter: str) -> Table | None:
     import pandas as pd
 
     raw = source.raw if source.encoding.lower().replace("-", "") == "utf8" else source.text.encode("utf-8", "replace")
-    if b"\0" in raw or LONE_RETURN.search(raw) or not delimiter.isascii():
+    if b"\0" in raw or not delimiter.isascii() or (b"\r" in raw and LONE_RETURN.search(raw)):
         return None
-    raw = raw.removeprefix(UTF8_MARK).replace(b"\r\n", b"\n")
+    raw = raw.removeprefix(UTF8_MARK)
+    raw = raw.replace(b"\r\n", b"\n") if b"\r" in raw else raw
     rows = list(islice(split_rows(source, delimiter, source.head), 4))
     header_line, names, data = read_header(rows[:3], source)
     data += rows[3:]
@@ -194,38 +196,45 @@ def split_by_pandas(source: SourceFile, delimiter: str) -> Table | None:
     first_line, start = data[0][0], 0
     for _ in range(first_line - 1):
         start = raw.find(b"\n", start) + 1
-    body, sign = raw[start:].rstrip(b"\n"), re.escape(delimiter.encode())
-    if body.startswith(UTF8_MARK):  # which pandas would remove
-        return None
-    has_quotes = b'"' in body
-    if has_quotes and re.search(rb'[^"\n%b]"[^"\n%b]' % (sign, sign), body):  # a quotation mark within a cell
+    end, sign = len(raw) - len(raw[-HEAD:]) + len(raw[-HEAD:].rstrip(b"\n")), re.escape(delimiter.encode())
+    has_quotes = raw.find(b'"', start) >= 0
+    if raw.startswith(UTF8_MARK, start) or (  # which pandas would remove; or a quotation mark within a cell
+        has_quotes and re.compile(rb'[^"\n%b]"[^"\n%b]' % (sign, sign)).search(raw, start)
+    ):
         return None
     quoting = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
-    read = partial(pd.read_csv, header=None, na_filter=False, quoting=quoting, sep=delimiter, low_memory=False)
+
+    def split(**options: Any) -> Any:
+        file = io.BytesIO(raw)
+        file.seek(start)
+        with warnings.catch_warnings(action="error", category=pd.errors.DtypeWarning):
+            return pd.read_csv(file, header=None, na_filter=False, quoting=quoting, sep=delimiter, **options)
+
+    texts = cache(lambda: split(dtype=str))
     try:
-        frame = read(io.BytesIO(body))
+        frame = split()
+    except pd.errors.DtypeWarning:  # numbers and texts in different parts of a column
+        frame = texts()
     except ValueError:  # such as rows that are too long
         return None
-    texts = [index for index in frame if frame[index].dtype.kind not in "iufb"]
-    n_inside = sum(int(frame[index].str.count(re.escape(delimiter)).sum()) for index in texts) if has_quotes else 0
-    n_delimiters, (n_rows, n_columns) = body.count(delimiter.encode()) - n_inside, frame.shape
-    if n_rows != body.count(b"\n") + 1 or n_columns != len(names) or n_delimiters != n_rows * (n_columns - 1):
+    kinds = [frame[index].dtype.kind for index in frame]
+    n_inside = sum(
+        int(frame[index].str.count(sign.decode()).sum()) for index in frame if has_quotes and kinds[index] not in "iufb"
+    )
+    (n_rows, n_columns), blocks = (
+        frame.shape,
+        [slice(first, min(first + HEAD, end)) for first in range(start, end, HEAD)],
+    )
+    body = np.frombuffer(raw, dtype=np.uint8)
+    n_lines, n_delimiters = (sum(np.count_nonzero(body[b] == ord(each)) for b in blocks) for each in ("\n", delimiter))
+    if n_rows != n_lines + 1 or n_columns != len(names) or n_delimiters - n_inside != n_rows * (n_columns - 1):
         return None  # empty lines, line breaks in cells, or short rows, which pandas pads
-    # Numbers such as 007 and 1.50 are read again if their texts are used.
-    has_integers = any(frame[index].dtype.kind == "i" for index in frame)
-    is_plain = has_integers and not re.search(rb"(?:^|[\n%b])[ \t]*(?:\+|-?0[0-9]|-0)" % sign, body)
-    columns = []
-    for index in frame:
-        kind = frame[index].dtype.kind
-        again = None if kind not in "iufb" or (is_plain and kind == "i") else partial(reread, read, body, index)
-        columns.append(Column(frame[index], True, again))
+
+    def column(index: int) -> Column:  # numbers such as 007 and 1.50 are read again if their texts are used
+        return Column(frame[index], True, (lambda: texts()[index]) if kinds[index] in "iufb" else None)
+
     lines = np.arange(n_rows, dtype=np.int64) + first_line
-    return named_table(source, names, columns, lines, header_line)
-
-
-def reread(read: Any, body: bytes, index: int) -> Any:
-    """Return one column of a text as texts."""
-    return read(io.BytesIO(body), usecols=[index], dtype=str)[index]
+    return named_table(source, names, list(map(column, frame)), lines, header_line)
 
 
 class Numbering(dict[str, int]):
@@ -371,14 +380,9 @@ def json_records(source: SourceFile) -> Any:
 def table_of_data(data: Any, source: SourceFile) -> Table:
     """Return a frame, an Arrow table, a mapping of columns, a list of objects or a list of lists as a table."""
     columns: dict[str, Column] = {}
-    if hasattr(data, "to_pylist") and hasattr(data, "column_names"):
-        for name, values in zip(data.column_names, data.columns, strict=True):
-            columns[printable(name)] = Column(values, True, values.to_pylist)
-    elif is_frame(data) or isinstance(data, Mapping):
-        for name in data.columns if is_frame(data) else data:
-            lists = getattr(data[name], "to_list", None) if hasattr(data[name], "dtype") else None
-            nested = lists is not None and not hasattr(data[name], "factorize") and data[name].dtype.is_nested()
-            columns[printable(name)] = Column(lists() if lists is not None and nested else data[name], True)
+    if hasattr(data, "column_names") or is_frame(data) or isinstance(data, Mapping):
+        for name in getattr(data, "column_names", None) or (data.columns if is_frame(data) else data):
+            columns[printable(name)] = Column(data[name], True)
     else:
         rows = list(data)
         if not all(isinstance(row, Mapping) for row in rows):
