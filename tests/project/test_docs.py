@@ -166,6 +166,24 @@ def python_blocks(path: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+def test_tutorials_draw_with_the_package():
+    pages = [path for path in PAGES if path.parent.name in {"guide", "tutorials"}]
+    assert pages
+    assert [path for path in pages if re.search(r"^(import|from) matplotlib", "\n".join(cells_of(path)), re.M)] == []
+
+
+def test_pages_with_cells_are_executed():
+    """MyST-NB executes the pages with this header, except those about libraries that need not be installed."""
+    header = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n"
+    assert [path for path in PAGES if cells_of(path) and not path.read_text(encoding="utf-8").startswith(header)] == []
+    configuration = (DOCS / "conf.py").read_text(encoding="utf-8")
+    optional = re.findall(
+        r'"(\w+)": "(\w+)"', configuration.partition("nb_execution_excludepatterns")[2].partition("]")[0]
+    )
+    assert {page for page, _ in optional} == {"dask", "gpy", "gpytorch"}
+    assert "gpy,gpytorch" in (DOCS.parent / ".ci" / "run").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
 def test_cells_compile(path):
     for cell in cells_of(path):
@@ -206,9 +224,12 @@ def test_shell_blocks_are_run_or_install():
 
 
 def test_blocks_have_a_language_that_is_run():
-    """Python, shell and cells are executed here, in test_printed_commands.py or by the documentation build."""
+    """Python, shell and cells are executed here, in test_printed_commands.py or by the documentation build.
+
+    README is executed by test_readme.py, and CONTRIBUTING by test_contributing.py.
+    """
     known = re.compile(r"sh|python|text|\{[\w-]+\}.*|:::.*")
-    for path in PAGES:
+    for path in (*PAGES, *(DOCS.parent / f"{name}.md" for name in ("README", "CHANGELOG", "GLOSSARY"))):
         opened = False
         for line in path.read_text(encoding="utf-8").splitlines():
             if line.startswith("```"):
