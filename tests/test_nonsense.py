@@ -489,7 +489,7 @@ CALLS = {
     "NystromFeatures.transform": (fitted(rk.NystromFeatures(2, kernel=KERNEL)).transform, {"X": BALLOTS}),
     "MeanFeatures": (
         built(rk.MeanFeatures),
-        {"kernel": rk.AverageOverlap(2), "sparse_output": True, "depth": 2, "unlisted": "free"},
+        {"kernel": rk.AverageOverlap(2), "sparse_output": True, "unlisted": "free"},
     ),
     "MeanFeatures.fit": (rk.MeanFeatures(rk.Kendall()).fit, {"X": BALLOTS}),
     "MeanFeatures.transform": (fitted(rk.MeanFeatures(rk.Kendall())).transform, {"X": BALLOTS}),

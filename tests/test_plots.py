@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rankernel import Kendall, Mallows, Rankings, plots
+from rankernel import Kendall, Mallows, Rankings, leaderboard, outlier_test, plots
+from rankernel.datasets import mallows
 from rankernel.learn.hierarchy import linkage
 from rankernel.stats.groups import mmd_test
 
@@ -27,6 +28,17 @@ def test_functions_take_and_return_axes():
         ax = Figure().add_subplot()
         assert function(ax) is ax
         assert function(None).figure is not ax.figure
+
+
+def test_titles():
+    result = mmd_test(BALLOTS, BALLOTS, Mallows(0.5), n_permutations=19)
+    axes = [
+        plots.gram(Kendall().gram(BALLOTS), title="$x"),
+        plots.differences(result.differences(), title="$x"),
+        plots.outliers(outlier_test(mallows(30, 5, 1.0, rng=1)), title="$x"),
+        plots.leaderboard(leaderboard(BALLOTS), title="$x"),
+    ]
+    assert [ax.get_title() for ax in axes] == [r"\$x"] * 4
 
 
 def test_map_coordinates_and_areas():

@@ -73,6 +73,14 @@ def remove_frame(ax: Axes, *sides: str) -> None:
         ax.spines[side].set_visible(side in sides)
 
 
+def name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Label rows 0, 1, ... from the top, with a frame at the bottom only."""
+    ax.set_yticks(range(len(names)), [escape_math(name) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    remove_frame(ax, "bottom")
+
+
 def escape_math(name: object) -> str:
     """Return a name with its dollar signs escaped, which would begin a formula."""
     return str(name).replace("$", r"\$")
@@ -248,20 +256,14 @@ def dendrogram(
     ----------
     Z : array of shape (n_rankings - 1, 4)
         A linkage matrix.
-    groups : array of int, optional
-        Cluster of each leaf: branches of one cluster have its colour.
+    groups, counts, names
+        As in :func:`kernel_map`; branches of one cluster have its colour.
     leaves : sequence of str, optional
         Name of each ranking, by default its index; a branch has the name of its ranking with most voters.
-    counts : array, optional
-        Number of voters of each ranking.
-    names : sequence of str, optional
-        Names of the groups, for the legend.
     n_branches : int
         Maximum number of branches.
-    title : str, optional
-        Title of the axes.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -320,7 +322,9 @@ def dendrogram(
     return ax
 
 
-def gram(matrix: ArrayLike, *, groups: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+def gram(
+    matrix: ArrayLike, *, groups: ArrayLike | None = None, title: str | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw a Gram matrix, with its rows and columns sorted by group if groups are given.
 
     Parameters
@@ -329,8 +333,8 @@ def gram(matrix: ArrayLike, *, groups: ArrayLike | None = None, ax: Axes | None 
         The Gram matrix.
     groups : array of shape (n_rankings,), optional
         Group of each ranking.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -342,7 +346,7 @@ def gram(matrix: ArrayLike, *, groups: ArrayLike | None = None, ax: Axes | None 
     >>> ax.images[0].get_array().shape
     (2, 2)
     """
-    ax = axes(ax, 5.5, 4.6)
+    ax = axes(ax, 5.5, 4.6, title)
     values = check_numbers("matrix", matrix, (None, None))
     if not values.size:
         raise ValueError(f"matrix has shape {values.shape}; it must have at least one entry")
@@ -371,10 +375,8 @@ def pairwise_preferences(X: Any, *, title: str | None = None, ax: Axes | None = 
     ----------
     X : Rankings, Preferences or integer array
         The rankings.
-    title : str, optional
-        Title of the axes.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -417,10 +419,8 @@ def null_distribution(result: Any, *, title: str | None = None, ax: Axes | None 
     ----------
     result : KernelTestResult
         The result of a permutation test, such as that of :func:`mmd_test`.
-    title : str, optional
-        Title of the axes.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -453,10 +453,8 @@ def evalues(test: Any, *, title: str | None = None, ax: Axes | None = None) -> A
     ----------
     test : SequentialMMDTest
         The test.
-    title : str, optional
-        Title of the axes.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -480,7 +478,14 @@ def evalues(test: Any, *, title: str | None = None, ax: Axes | None = None) -> A
     return ax
 
 
-def differences(result: Any, *, names: Sequence[str] | None = None, limit: int = 12, ax: Axes | None = None) -> Axes:
+def differences(
+    result: Any,
+    *,
+    names: Sequence[str] | None = None,
+    limit: int = 12,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the share of each group that ranks the first item of a pair above the second, where groups differ most.
 
     A dotted line is the share of undecided voters; the remainder prefers the second item.
@@ -493,8 +498,8 @@ def differences(result: Any, *, names: Sequence[str] | None = None, limit: int =
         Names of the groups for the legend; by default those of the result, X and Y after a two-sample test.
     limit : int
         Maximum number of pairs.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -514,7 +519,7 @@ def differences(result: Any, *, names: Sequence[str] | None = None, limit: int =
     if len(groups) != len(result.groups):
         raise ValueError(f"names has {len(groups)} names; the result has {len(result.groups)} groups")
     pairs = result.pairs[: check_integer("limit", limit)]
-    ax = axes(ax, 7.0, 1.2 + 0.32 * len(pairs))
+    ax = axes(ax, 7.0, 1.2 + 0.32 * len(pairs), title)
     step, middle = 0.5 / max(len(result.groups), 1), (len(result.groups) - 1) / 2
     ax.axvline(0.5, color=GREY, linewidth=1)
     for number, group in enumerate(groups):
@@ -525,19 +530,16 @@ def differences(result: Any, *, names: Sequence[str] | None = None, limit: int =
         ax.errorbar(shares, y, xerr=errors, fmt="o", color=colour, markersize=5, label=escape_math(group))
         undecided = [(pair.shares[number], 1 - pair.against[number]) for pair in pairs]
         ax.hlines(y, *zip(*undecided, strict=True), color=colour, linewidth=1, linestyle=":")
-    ax.set_yticks(range(len(pairs)), [escape_math(f"{pair.first} above {pair.second}") for pair in pairs])
-    ax.set_ylim(len(pairs) - 0.5, -0.5)
+    name_rows(ax, [f"{pair.first} above {pair.second}" for pair in pairs])
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     dotted = "; dotted: undecided" if any(any(pair.undecided) for pair in pairs) else ""
     ax.set_xlabel(f"share that prefers the first, {result.confidence_level:.0%} intervals{dotted}", color=SOFT)
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    ax.tick_params(left=False)
-    remove_frame(ax, "bottom")
     return ax
 
 
-def pairwise_effects(result: Any, *, limit: int = 20, ax: Axes | None = None) -> Axes:
+def pairwise_effects(result: Any, *, limit: int = 20, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the effects between pairs of groups with their intervals, significant ones in colour.
 
     Parameters
@@ -546,8 +548,8 @@ def pairwise_effects(result: Any, *, limit: int = 20, ax: Axes | None = None) ->
         The result of ``pairwise()`` of a test of several groups.
     limit : int
         Maximum number of pairs, the most significant ones.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -563,28 +565,25 @@ def pairwise_effects(result: Any, *, limit: int = 20, ax: Axes | None = None) ->
     """
     check_result("result", result, ("effect_intervals", "rejected", "order"), "test.pairwise() of several groups")
     shown = result.order()[: check_integer("limit", limit)]
-    ax = axes(ax, 7.0, 1.2 + 0.28 * len(shown))
+    ax = axes(ax, 7.0, 1.2 + 0.28 * len(shown), title)
     intervals, rows = result.effect_intervals[shown], range(len(shown))
     colours = [COLOURS[0] if rejected else GREY for rejected in result.rejected[shown]]
     ax.hlines(rows, intervals[:, 0], intervals[:, 1], colors=colours, linewidth=2)
     ax.scatter(result.effects[shown], rows, c=colours, zorder=3)
-    ax.set_yticks(rows, [escape_math(f"{result.first[pair]} and {result.second[pair]}") for pair in shown])
-    ax.set_ylim(len(shown) - 0.5, -0.5)
+    name_rows(ax, [f"{result.first[pair]} and {result.second[pair]}" for pair in shown])
     ax.set_xlabel("effect, 95% intervals; significant ones in colour", color=SOFT)
-    ax.tick_params(left=False)
-    remove_frame(ax, "bottom")
     return ax
 
 
-def outliers(result: Any, *, ax: Axes | None = None) -> Axes:
+def outliers(result: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the squared distance of each ranking from the others, the largest first, outliers in colour.
 
     Parameters
     ----------
     result : OutlierResult
         The result of :func:`rankernel.outlier_test`.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -598,7 +597,7 @@ def outliers(result: Any, *, ax: Axes | None = None) -> Axes:
     30
     """
     check_result("result", result, ("distances", "is_outlier", "order"), "the result of outlier_test")
-    ax = axes(ax, 7.0, 3.5)
+    ax = axes(ax, 7.0, 3.5, title)
     order = result.order()
     counts = result.rankings.counts[order]
     x = np.cumsum(counts) - counts / 2 + 0.5
@@ -610,15 +609,15 @@ def outliers(result: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def leaderboard(result: Any, *, ax: Axes | None = None) -> Axes:
+def leaderboard(result: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the scores of a leaderboard with their intervals, best first, beside the intervals of ranks.
 
     Parameters
     ----------
     result : Leaderboard
         The result of :func:`rankernel.leaderboard`.
-    ax : Axes, optional
-        Axes to draw into.
+    title, ax
+        As in :func:`kernel_map`.
 
     Returns
     -------
@@ -635,14 +634,13 @@ def leaderboard(result: Any, *, ax: Axes | None = None) -> Axes:
     names = ("items", "scores", "intervals", "rank_intervals", "above")
     check_result("result", result, names, "the result of rankernel.leaderboard")
     n = len(result.items)
-    ax = axes(ax, 7.5, 1.2 + 0.26 * n)
+    ax = axes(ax, 7.5, 1.2 + 0.26 * n, title)
     low, high = result.intervals.T
     below_first = result.rank_intervals[:, 0] > 1
     colours = [SOFT if is_below else COLOURS[0] for is_below in below_first.tolist()]
     ax.hlines(range(n), low, high, colors=colours, lw=2)
     ax.scatter(result.scores, range(n), c=colours, s=26, zorder=3)
-    ax.set_yticks(range(n), [escape_math(item) for item in result.items])
-    ax.set_ylim(n - 0.5, -0.5)
+    name_rows(ax, result.items)
     percent = f"{result.confidence_level:.0%}"
     ax.set_xlabel(f"{result.score.replace('_', ' ')} with {percent} intervals ({result.units} resampled)")
     ranks = ax.secondary_yaxis("right")
@@ -653,6 +651,4 @@ def leaderboard(result: Any, *, ax: Axes | None = None) -> Axes:
     ranks.spines["right"].set_visible(False)
     ax.grid(axis="x", color=GREY, lw=0.4)
     ax.set_axisbelow(True)
-    remove_frame(ax, "bottom")
-    ax.tick_params(axis="y", length=0)
     return ax

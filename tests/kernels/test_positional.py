@@ -340,9 +340,6 @@ def test_short_lists_have_few_features():
     assert Z.shape == (300, 11 * 1000 + 1)
     assert Z.nnz <= 300 * (11 * 10 + 1)
     np.testing.assert_allclose((Z @ Z.T).toarray(), OVERLAP.gram(lists), rtol=1e-11)
-    dense = rk.MeanFeatures(OVERLAP, depth=10).fit_transform(lists[:20])
-    assert dense.shape == (20, 11 * 1000)
-    np.testing.assert_allclose(dense @ dense.T, OVERLAP.gram(lists[:20]), rtol=1e-11)
 
 
 def test_features_without_a_constant():
@@ -366,8 +363,6 @@ def test_invalid_features_raise():
         features.transform(top_lists(3, 12, 6))
     with pytest.raises(ValueError, match="sparse_output"):
         rk.MeanFeatures(rk.Kendall(), sparse_output=True).fit(lists)
-    with pytest.raises(ValueError, match="depth=-1"):
-        rk.MeanFeatures(OVERLAP, depth=-1).fit(lists)
 
 
 def test_one_item():

@@ -1,5 +1,6 @@
 """The Bradley-Terry model against a general optimiser."""
 
+import csv
 import math
 
 import numpy as np
@@ -235,20 +236,48 @@ def test_invalid_arguments():
         rk.bradley_terry(Rankings([[0, 1], [1, 0]]), covariates=[[1], [2]])
 
 
-@needs_data
-def test_strengths_of_evalica():
-    """The strengths of evalica (ties as half wins) on the battles of LLMFAO."""
-    import csv
-
-    with (arena() / "llmfao-golden.csv").open(encoding="utf-8") as file:
-        golden = {
-            row["item"]: float(row["score"]) for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"
-        }
+def battles_of_llmfao():
     with (arena() / "llmfao.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     outcome = [{"left": 1, "right": -1, "tie": 0}[row["winner"]] for row in rows]
     sides = ([row[side] for row in rows] for side in ("left", "right"))
-    fit = rk.bradley_terry(Comparisons.from_arrays(*sides, outcome, judge=[row["worker"] for row in rows]))
+    return Comparisons.from_arrays(*sides, outcome, judge=[row["worker"] for row in rows])
+
+
+@needs_data
+def test_strengths_of_evalica():
+    """The strengths of evalica (ties as half wins) on the battles of LLMFAO."""
+    with (arena() / "llmfao-golden.csv").open(encoding="utf-8") as file:
+        golden = {
+            row["item"]: float(row["score"]) for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"
+        }
+    fit = rk.bradley_terry(battles_of_llmfao())
     expected = np.log([golden[item] for item in fit.ranking.items])
     np.testing.assert_allclose(fit.strengths, expected - expected.mean(), atol=1e-6)
     assert fit.n_clusters == 124
+
+
+@needs_data
+def test_strengths_of_choix():
+    choix = pytest.importorskip("choix")
+    battles = battles_of_llmfao()
+    winner, loser = battles[~battles.tied]._winner_and_loser()
+    expected = choix.ilsr_pairwise(battles.n_items, list(zip(winner, loser, strict=True)), max_iter=10_000, tol=1e-12)
+    fit = rk.bradley_terry(battles, ties="ignore")
+    np.testing.assert_allclose(fit.strengths, expected - expected.mean(), atol=1e-6)
+
+
+@needs_data
+@pytest.mark.parametrize("cluster", [False, True])
+def test_standard_errors_of_statsmodels(cluster):
+    api = pytest.importorskip("statsmodels.api")
+    battles = battles_of_llmfao()
+    decided, n = battles[~battles.tied], battles.n_items
+    design = (np.eye(n)[decided.first] - np.eye(n)[decided.second])[:, 1:]
+    by_judge = {"cov_type": "cluster", "cov_kwds": {"groups": decided.judge, "use_correction": False}}
+    model = api.GLM(decided.outcome > 0, design, family=api.families.Binomial())
+    expected = model.fit(tol=1e-14, **(by_judge if cluster else {}))
+    fit = rk.bradley_terry(battles, ties="ignore", anchor=battles.items[0], cluster=cluster)
+    correction = math.sqrt(124 / 123) if cluster else 1
+    np.testing.assert_allclose(fit.strengths[1:], expected.params, atol=1e-6)
+    np.testing.assert_allclose(fit.standard_errors[1:], expected.bse * correction, atol=1e-6)

@@ -9,6 +9,7 @@ from real_data import arena, needs_data
 
 import rankernel as rk
 from rankernel import Comparisons, Preferences, Rankings
+from rankernel.models.leaderboard import pairwise_scores
 
 
 def simulated_battles(seed, strengths, n_battles, n_judges=0, spread=0.0, tie_rate=0.0):
@@ -85,6 +86,18 @@ def test_standard_errors_of_strengths():
     np.testing.assert_allclose(by_item(independent, independent.standard_errors), expected, rtol=0.12)
     assert result.units == "150 judges"
     assert independent.units == "3,000 comparisons"
+
+
+def test_strengths_of_resamples_that_are_almost_separated():
+    """Newton's method also converges for resamples in which an item hardly loses or wins."""
+    rng = np.random.default_rng(12)
+    wins = rng.standard_gamma(np.array([[0, 60, 50, 40], [1, 0, 30, 45], [1, 20, 0, 30], [0, 1, 20, 0]]), (300, 4, 4))
+    wins[:, 1, 0] *= 10.0 ** rng.uniform(-8, 0, 300)
+    strengths = pairwise_scores(wins, "bradley_terry", tuple("abcd"))
+    chance = 1 / (1 + np.exp(strengths[:, None, :] - strengths[:, :, None]))
+    expected = ((wins + wins.transpose(0, 2, 1)) * chance).sum(axis=2)
+    np.testing.assert_allclose(expected, wins.sum(axis=2), rtol=1e-6)
+    assert np.ptp(strengths, axis=1).max() > 8
 
 
 def test_ranks_follow_from_separated_pairs():

@@ -126,7 +126,7 @@ def parse_method(text: str, seed: int) -> MethodLike:
 READING, COMPUTING, OUTPUT = "Reading the file", "Computing", "Output"
 BALLOTS, TABLES = "Reading ballots: repairs and names", "Reading tables and text"
 THREADS_VARIABLE = "RANKERNEL_NUM_THREADS"  # default of n_jobs in the library
-LINKAGES = ("ward", "average", "complete", "single", "weighted")
+LINKAGES = ("ward", "average", "complete", "single")
 
 
 def option(

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from rankernel._utils import FloatArray
-from rankernel._utils.checks import check_flag, check_integer
+from rankernel._utils.checks import check_flag
 from rankernel.completions.marginals import position_distributions
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices, terms
-from rankernel.gram.exact.features import mean_features, mean_statistics
+from rankernel.gram.exact.features import mean_features
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
@@ -40,11 +40,8 @@ class MeanFeatures(KernelTransformer):
         The kernel.
     sparse_output : bool
         Whether to return a sparse array: for positional kernels and top-k lists of many items, whose features are
-        mostly 0 if all lists have the same length.
-    depth : int, optional
-        For positional kernels: the number of positions with their own features, all later positions sharing one; longer
-        lists are refused. By default the depth of the training rankings if ``sparse_output``, else all positions. Lists
-        of k items have k + 1 features for each item.
+        mostly 0 if all lists have the same length. Lists of at most k items have k + 1 features for each item; lists
+        that are longer than those of the training data are refused.
     unlisted : {"last", "free"}, optional
         Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
 
@@ -72,25 +69,19 @@ class MeanFeatures(KernelTransformer):
         kernel: Kernel | str = "kendall",
         *,
         sparse_output: bool = False,
-        depth: int | None = None,
         unlisted: Unlisted | None = None,
     ) -> None:
         self.kernel = kernel
         self.sparse_output = sparse_output
-        self.depth = depth
         self.unlisted = unlisted
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Store the items and the depth of the training rankings; ``y`` is ignored."""
+        """Store the items and the length of the training rankings; ``y`` is ignored."""
         rankings = self._fit_items(X)
-        n_items = rankings.n_items
-        if n_items < 2:
+        if rankings.n_items < 2:
             raise RankingError("X has 1 feature(s), but rankings of one item are all equal; give at least two items")
-        check_flag("sparse_output", self.sparse_output)
-        if self.depth is not None:
-            self.depth_ = min(check_integer("depth", self.depth, 0), n_items - 1)
-        else:
-            self.depth_ = depth_of(as_rows(rankings)) if self.sparse_output else n_items - 1
+        if check_flag("sparse_output", self.sparse_output):
+            self.depth_ = depth_of(as_rows(rankings))
         self._n_features_out = self.transform(rankings[:1]).shape[1]
         return self
 
@@ -121,8 +112,6 @@ class MeanFeatures(KernelTransformer):
         facts = kernel.facts(X.n_items)
         if facts.max_dimension == 1 and facts.function is not None:  # a constant
             return np.full((len(X), 1), np.sqrt(float(facts.function.value(np.zeros(1))[0])))
-        if facts.form is not None and facts.form.is_positional and self.depth_ < X.n_items - 1:
-            return self._position_features(kernel, X.n_items).dense(X)
         known = mean_features(kernel, X.n_items, isinstance(X, Rankings))
         if known is None:
             raise ValueError(
@@ -152,16 +141,6 @@ class PositionFeatures:
         vectors = np.vstack([root[depth:].mean(axis=0), root[:depth]])
         triangle: FloatArray = np.asarray(np.linalg.qr(vectors.T, mode="r"))
         return cls(len(root), depth, np.ascontiguousarray(triangle.T))
-
-    def dense(self, X: Rows) -> FloatArray:
-        """Return the features of all items side by side: shape (n_rankings, n_items * n_features)."""
-        if isinstance(X, PartialOrders):
-            probabilities = mean_statistics(X, "positions")
-            features = self.mean_features(probabilities.reshape(-1, self.n_items)).reshape(*probabilities.shape[:2], -1)
-        else:
-            known = position_distributions(X)
-            features = self.mean_features(known.pmfs)[known.of_items(X)]
-        return features.reshape(len(X), -1)
 
     def sparse(self, X: Rankings) -> Any:
         """Return sparse features, with one more column for the constant."""
@@ -195,8 +174,8 @@ class PositionFeatures:
         shared = probabilities[:, self.depth :]
         if np.ptp(shared, axis=1).max(initial=0) > ROUNDING:
             raise RankingError(
-                f"X has rankings that distinguish positions after the first {self.depth}, the depth of these features; "
-                f"fit them with a larger depth, up to {self.n_items - 1}, or truncate the rankings: X.top({self.depth})"
+                f"X has rankings that distinguish positions after the first {self.depth}, unlike the training data; "
+                f"fit the features to longer rankings, or truncate these: X.top({self.depth})"
             )
         return np.asarray(np.hstack([shared.sum(axis=1, keepdims=True), probabilities[:, : self.depth]]) @ self.factor)
 
@@ -204,6 +183,6 @@ class PositionFeatures:
 def depth_of(X: Rows) -> int:
     """Return the number of positions after which all positions have the same probability in all rankings."""
     if isinstance(X, PartialOrders):
-        return X.n_items - 1
+        raise RankingError("sparse_output=True is for rankings; the features of partial orders are dense")
     changes = np.abs(np.diff(position_distributions(X).pmfs, axis=1)).max(axis=0, initial=0) > ROUNDING
     return int(np.flatnonzero(changes)[-1]) + 1 if changes.any() else 0

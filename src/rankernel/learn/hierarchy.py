@@ -18,10 +18,8 @@ from rankernel.gram.plan import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 
-Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
+Linkage = Literal["average", "complete", "single", "ward"]
 
-EUCLIDEAN = ("ward", "centroid", "median")  # rules that square the distances themselves
-WEIGHTED = ("average", "ward", "centroid")  # rules whose result depends on multiplicities
 ROWS = 64  # rows processed at once, so that temporary arrays stay small
 ROUNDING = 1e-12  # relative to the largest diagonal entry
 
@@ -114,13 +112,12 @@ def linkage(
         At least two rankings of any kind: the leaves.
     kernel : Kernel or str
         The kernel.
-    linkage : {"average", "complete", "single", "weighted", "ward", "centroid", "median"}
+    linkage : {"average", "complete", "single", "ward"}
         The linkage rule, named as in scikit-learn. SciPy calls this argument ``method``.
     method : as in :meth:`Kernel.gram`
         How to compute the Gram matrix; not the linkage rule.
     squared : bool
-        Whether to cluster squared distances; refused for "ward", "centroid" and "median", which square the distances
-        themselves.
+        Whether to cluster squared distances; refused for "ward", which squares the distances itself.
 
     Returns
     -------
@@ -147,8 +144,8 @@ def linkage(
     """
     data = as_data(X)
     check_choice("linkage", linkage, get_args(Linkage))
-    if check_flag("squared", squared) and linkage in EUCLIDEAN:
-        raise ValueError(f"linkage={linkage!r} squares the distances itself; use squared=False")
+    if check_flag("squared", squared) and linkage == "ward":
+        raise ValueError("linkage='ward' squares the distances itself; use squared=False")
     if len(data) < 2:
         raise RankingError(f"X: a dendrogram needs at least 2 rankings; got {len(data)}")
     check_task("a dendrogram", len(data))
@@ -157,24 +154,13 @@ def linkage(
 
 
 def weighted_linkage(distances: FloatArray, counts: IntArray, linkage: Linkage = "average") -> FloatArray:
-    """Return the linkage matrix of points with multiplicities from their square distance matrix, which is overwritten.
-
-    Examples
-    --------
-    >>> D = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]])
-    >>> weighted_linkage(D, np.array([3, 1, 1]))[:, 2]  # 1, then (3 * 4 + 2) / 4
-    array([1. , 3.5])
-    """
-    if linkage not in WEIGHTED or (counts == 1).all():
+    """Return the linkage matrix of points with multiplicities from their distance matrix, which is overwritten."""
+    if linkage in ("complete", "single") or (counts == 1).all():  # which do not depend on multiplicities
         from scipy.cluster.hierarchy import linkage as scipy_linkage
         from scipy.spatial.distance import squareform
 
         Z: FloatArray = run_interruptibly(scipy_linkage, squareform(distances, checks=False), linkage)
         return Z
-    if linkage == "centroid":
-        raise ValueError(
-            "linkage='centroid' does not support multiplicities; use 'average' or 'ward', or repeat the rows"
-        )
     weights = counts.astype(np.float64)
     if linkage == "ward":
         for rows in slices(len(distances), ROWS):

@@ -32,6 +32,8 @@ class KernelClusterer(ClusterMixin, KernelTransformer):  # type: ignore[misc]
     """Base class: clusters of rankings around centers in the feature space of a kernel."""
 
     plan_: Plan
+    _weights: FloatArray  # of the rankings of the plan in each center: shape (n_rankings, n_clusters)
+    _norms: FloatArray  # squared norms of the centers
 
     def __init__(
         self,
@@ -68,27 +70,27 @@ class KernelClusterer(ClusterMixin, KernelTransformer):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Indices:
         """Return the cluster with the nearest center for each ranking."""
-        check_is_fitted(self)
         nearest: Indices = np.argmin(self._relative_squares(self._plan_against(X)), axis=1)
         return nearest
 
     def transform(self, X: Any) -> FloatArray:
         """Return the distance of each ranking from the center of each cluster."""
-        check_is_fitted(self)
         plan = self._plan_against(X)
         return np.sqrt(np.maximum(plan.diagonal()[:, None] + self._relative_squares(plan), 0))
 
     def _plan_against(self, X: Any) -> Plan:
         """Return the plan between new rankings and the rankings that define the centers."""
+        check_is_fitted(self)
         return self.plan_.against(self._match_items(X))
+
+    def _relative_squares(self, plan: Plan) -> FloatArray:
+        """Return the squared distances of new rankings from the centers, less the squared norms of the rankings."""
+        squares: FloatArray = self._norms - 2 * plan.gram() @ self._weights
+        return squares
 
     @abstractmethod
     def _fit_plan(self, rankings: Data, weights: FloatArray, rng: np.random.Generator) -> None:
         """Set the fitted attributes."""
-
-    @abstractmethod
-    def _relative_squares(self, plan: Plan) -> FloatArray:
-        """Return the squared distances of new rankings from the centers, less the squared norms of the rankings."""
 
 
 class KernelKMeans(KernelClusterer):
@@ -151,13 +153,8 @@ class KernelKMeans(KernelClusterer):
         runs = (moved_rows(gram, weights, labels, self.n_clusters, self.max_iter) for labels in starts)
         self.inertia_, self.n_iter_, self.labels_ = min(runs, key=itemgetter(0))
         self.rankings_ = rankings
-        self._mean_weights = mean_weights(self.labels_, weights, self.n_clusters)
-        self._mean_norms = np.einsum("ic,ic->c", self._mean_weights, gram @ self._mean_weights)
-
-    def _relative_squares(self, plan: Plan) -> FloatArray:
-        """Return the squared distances of new rankings from the means, less the squared norms of the rankings."""
-        squares: FloatArray = self._mean_norms - 2 * plan.gram() @ self._mean_weights
-        return squares
+        self._weights = mean_weights(self.labels_, weights, self.n_clusters)
+        self._norms = np.einsum("ic,ic->c", self._weights, gram @ self._weights)
 
 
 class KernelKMedoids(KernelClusterer):
@@ -213,12 +210,7 @@ class KernelKMedoids(KernelClusterer):
         self.labels_ = np.argmin(distances[:, self.medoid_indices_], axis=1)
         self.labels_[self.medoid_indices_] = np.arange(self.n_clusters)  # also if two medoids are equal
         self.medoids_, self.plan_ = rankings[self.medoid_indices_], self.plan_._part(self.medoid_indices_)
-        self._medoid_norms = norms[self.medoid_indices_]
-
-    def _relative_squares(self, plan: Plan) -> FloatArray:
-        """Return the squared distances of new rankings from the medoids, less the squared norms of the rankings."""
-        squares: FloatArray = self._medoid_norms - 2 * plan.gram()
-        return squares
+        self._weights, self._norms = np.eye(self.n_clusters), norms[self.medoid_indices_]
 
 
 def initial_rows(
@@ -246,22 +238,11 @@ def initial_rows(
 
 
 def initial_labels(gram: FloatArray, weights: FloatArray, n_clusters: int, rng: np.random.Generator) -> Indices:
-    """Return the labels of the nearest k-means++ rows; an empty cluster gets the row with the largest cost."""
+    """Return the labels of the nearest k-means++ rows, each of which is in its own cluster."""
     norms = np.diagonal(gram)
-
-    def squares_to(row: int) -> FloatArray:
-        return np.asarray(norms + norms[row] - 2 * gram[:, row])
-
-    squares = np.stack([squares_to(row) for row in initial_rows(squares_to, weights, n_clusters, rng)], axis=1)
-    labels: Indices = np.argmin(squares, axis=1)
-    rows = np.arange(len(labels))
-    sizes = np.bincount(labels, minlength=n_clusters)
-    for empty in np.flatnonzero(sizes == 0):
-        costs = np.where(sizes[labels] > 1, weights * squares[rows, labels], -np.inf)
-        row = int(np.argmax(costs))
-        sizes[labels[row]] -= 1
-        sizes[empty] = 1
-        labels[row] = empty
+    rows = initial_rows(lambda row: norms + norms[row] - 2 * gram[:, row], weights, n_clusters, rng)
+    labels: Indices = np.argmin(norms[rows] - 2 * gram[:, rows], axis=1)
+    labels[rows] = np.arange(n_clusters)
     return labels
 
 

@@ -51,22 +51,7 @@ class PlanCache:
 class GramBlocks:
     """Blocks of Gram matrices of a kernel whose parameters change, on training and test rankings.
 
-    Parameters
-    ----------
-    kernel : Kernel or str
-        The kernel.
-    method : as in :meth:`Kernel.gram`
-        How to compute the blocks.
-    data : Rankings, Preferences or array of ranks, optional
-        The training rankings, which resolve "median" and "auto"; by default those of the first block.
-
-    Examples
-    --------
-    >>> from rankernel import Mallows, Rankings
-    >>> blocks = GramBlocks(Mallows(1.0))
-    >>> value, gradients = blocks.gram(Mallows(2.0), Rankings([[0, 1]]), Rankings([[1, 0]]), gradient=True)
-    >>> value, gradients["nu"]  # exp(-nu) and its derivative
-    (array([[0.13533528]]), array([[-0.13533528]]))
+    The training rankings ``data`` resolve "median" and "auto"; by default they are those of the first block.
     """
 
     def __init__(self, kernel: Kernel | str, method: MethodLike = "auto", data: Any = None) -> None:

@@ -30,7 +30,6 @@ from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings, order_text, relations_of_ranks
 
 TieModel = Literal["half", "davidson", "rao-kupper", "ignore"]
-Counts = tuple[FloatArray, FloatArray, FloatArray]  # wins, losses, ties
 
 LAST_STEP = 1e-6  # the error after such a Newton step is of the order of its square
 ROUNDING = 1e-9
@@ -187,26 +186,24 @@ def bradley_terry(
         raise ArgumentValueError("anchor", anchor, "one of the items")
     pairs = count_pairs(data, covariates, ties)
     check_connected(pairs, prior, data.items)
-    fit = maximize_likelihood(pairs, prior)
-    n, n_covariates = data.n_items, pairs.n_covariates
-    covariance, n_clusters = fit.covariance, 0
-    if cluster:
-        meat, n_clusters = sum_of_scores(data, pairs, fit)
-        if n_clusters > 1:
-            covariance = covariance @ meat @ covariance * (n_clusters / (n_clusters - 1))
+    parameters, covariance = maximize_likelihood(pairs, prior)
+    n, n_covariates = data.n_items, pairs.covariates.shape[1]
+    n_clusters = (data.n_judges if isinstance(data, Comparisons) else data.n_voters) if cluster else 0
+    if n_clusters > 1:
+        covariance = covariance @ sum_of_scores(data, pairs, parameters) @ covariance * (n_clusters / (n_clusters - 1))
     contrast = np.eye(len(covariance))
     contrast[:n, :n] -= 1 / n if anchor is None else np.eye(n)[data.items.index(anchor)]
     covariance = contrast @ covariance @ contrast.T
-    strengths = contrast[:n, :n] @ fit.parameters[:n]
+    strengths = contrast[:n, :n] @ parameters[:n]
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return BradleyTerryResult(
         Rankings._trusted(ranks_by_score(-strengths, ROUNDING)[None, :], data.items),
         strengths,
         errors[:n],
         covariance[:n, :n],
-        pairs.log_likelihood(fit.parameters),
-        float(np.exp(fit.parameters[-1])) if pairs.has_tie_parameter else np.nan,
-        fit.parameters[n : n + n_covariates],
+        pairs.log_likelihood(parameters),
+        float(np.exp(parameters[-1])) if pairs.has_tie_parameter else np.nan,
+        parameters[n : n + n_covariates],
         errors[n : n + n_covariates],
         float((pairs.wins + pairs.losses + pairs.ties).sum()),
         n_clusters if n_clusters > 1 else 0,
@@ -239,60 +236,62 @@ class PairCounts:
     @classmethod
     def of_matrices(cls, wins: FloatArray, ties: FloatArray, model: TieModel) -> PairCounts:
         """Return the counts of all compared pairs from matrices of wins and ties."""
-        first, second = np.nonzero(np.triu(wins + wins.T + (ties if model != "ignore" else 0), 1))
+        first, second = np.nonzero(np.triu(wins + wins.T + ties, 1))
         counts = wins[first, second], wins[second, first], ties[first, second]
-        return cls(len(wins), first, second, *adapt(*counts, model), np.zeros((len(first), 0)), model)
+        return cls(len(wins), first, second, *counts, np.zeros((len(first), 0)), model)
 
-    @property
-    def n_covariates(self) -> int:
-        """Number of covariates."""
-        return self.covariates.shape[1]
+    @classmethod
+    def of_comparisons(cls, data: Comparisons, covariates: FloatArray, model: TieModel) -> PairCounts:
+        """Return one row for each comparison."""
+        wins, losses, ties = (data.weights * (data.outcome == sign) for sign in (1, -1, 0))
+        return cls(data.n_items, data.first, data.second, wins, losses, ties, covariates, model)
+
+    def __post_init__(self) -> None:
+        if self.model in ("half", "ignore"):
+            share = self.ties / 2 if self.model == "half" else 0.0
+            for name, value in (("wins", self.wins + share), ("losses", self.losses + share), ("ties", 0 * self.ties)):
+                object.__setattr__(self, name, value)
 
     @property
     def has_tie_parameter(self) -> bool:
         """Whether the last parameter is the logarithm of the tie parameter."""
-        return self.model in ("davidson", "rao-kupper") and bool(self.ties.any())
+        return bool(self.ties.any())
 
     @cached_property
     def design(self) -> Any:
         """The sparse matrix whose product with strengths and coefficients is the difference of each row."""
-        n_rows = len(self.first)
-        rows, ones = np.arange(n_rows), np.ones(n_rows)
-        columns = [self.first, self.second, *(np.full(n_rows, self.n_items + k) for k in range(self.n_covariates))]
-        values = np.concatenate([ones, -ones, self.covariates.T.ravel()])
-        index = (np.tile(rows, len(columns)), np.concatenate(columns))
-        return csr_array((values, index), shape=(n_rows, self.n_items + self.n_covariates))
+        rows = np.arange(len(self.first))
+        return self.sums(np.ones(len(rows)), rows, len(rows))
 
-    def terms(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
+    def sums(self, factor: FloatArray, group: IntArray, n_groups: int) -> Any:
+        """Return the sums over groups of rows of the design, times a factor for each row, as a sparse matrix."""
+        n_covariates = self.covariates.shape[1]
+        columns = [self.first, self.second, *(np.full(len(group), self.n_items + k) for k in range(n_covariates))]
+        values = np.concatenate([factor, -factor, (factor[:, None] * self.covariates).T.ravel()])
+        index = np.tile(group, len(columns)), np.concatenate(columns)
+        return csr_array((values, index), shape=(n_groups, self.n_items + n_covariates))
+
+    def terms(self, parameters: FloatArray, has_tie_parameter: bool) -> tuple[FloatArray, ...]:
         """Return the log-likelihood of each row and its derivatives: see :func:`terms`."""
-        tie = float(parameters[-1]) if self.has_tie_parameter else None
-        difference = self.design @ parameters[: self.n_items + self.n_covariates]
+        tie = float(parameters[-1]) if has_tie_parameter else None
+        coefficients = parameters[self.n_items : self.n_items + self.covariates.shape[1]]
+        difference = parameters[self.first] - parameters[self.second] + self.covariates @ coefficients
         return terms(self.wins, self.losses, self.ties, difference, tie, self.model)
 
     def log_likelihood(self, parameters: FloatArray) -> float:
         """Return the log-likelihood; minus infinity outside of the domain of the tie parameter."""
         if self.has_tie_parameter and self.model == "rao-kupper" and parameters[-1] <= 0:
             return -np.inf
-        return float(self.terms(parameters)[0].sum())
+        return float(self.terms(parameters, self.has_tie_parameter)[0].sum())
 
     def with_prior(self, prior: float) -> PairCounts:
         """Return the counts with additional wins in each direction between each two items."""
-        if not prior:
-            return self
         first, second = np.triu_indices(self.n_items, 1)
-        wins, none = np.full(len(first), prior), np.zeros((len(first), self.n_covariates))
-        added = first, second, wins, wins, np.zeros(len(first)), none
+        wins, none = np.full(len(first), prior), np.zeros((len(first), self.covariates.shape[1]))
+        added = first, second, wins, wins, 0 * wins, none
         own = self.first, self.second, self.wins, self.losses, self.ties, self.covariates
-        first, second, *counts = map(np.concatenate, zip(own, added, strict=True))
-        wins, losses, ties, covariates = counts
+        first, second, wins, losses, ties, covariates = map(np.concatenate, zip(own, added, strict=True))
         return PairCounts(self.n_items, first, second, wins, losses, ties, covariates, self.model)
-
-
-def adapt(wins: FloatArray, losses: FloatArray, ties: FloatArray, model: TieModel) -> Counts:
-    """Return the numbers of wins, losses and ties that enter the likelihood."""
-    if model == "half":
-        return wins + ties / 2, losses + ties / 2, np.zeros_like(ties)
-    return (wins, losses, np.zeros_like(ties)) if model == "ignore" else (wins, losses, ties)
 
 
 def count_pairs(data: Comparisons | Data, covariates: Any, model: TieModel) -> PairCounts:
@@ -311,24 +310,20 @@ def count_pairs(data: Comparisons | Data, covariates: Any, model: TieModel) -> P
         if unknown:
             raise ArgumentValueError("covariates", covariates, f"names of labels: {', '.join(data.labels)}")
         covariates = np.stack([data.labels[name].astype(np.float64) for name in names], axis=1)
-    return single_comparisons(data, check_numbers("covariates", covariates, (len(data), None)), model)
+    return PairCounts.of_comparisons(data, check_numbers("covariates", covariates, (len(data), None)), model)
 
 
-def single_comparisons(data: Comparisons, covariates: FloatArray, model: TieModel) -> PairCounts:
-    """Return one row for each comparison."""
-    wins, losses, ties = (data.weights * (data.outcome == sign) for sign in (1, -1, 0))
-    counts = adapt(wins, losses, ties, model)
-    return PairCounts(data.n_items, data.first, data.second, *counts, covariates, model)
-
-
-def wins_and_ties(rows: Data) -> tuple[FloatArray, FloatArray]:
-    """Return whether each row orders item x before item y, and ties them, as numbers: shape (n_rows, n, n)."""
-    won = (rows.before if isinstance(rows, Preferences) else relations_of_ranks(rows.ranks)).astype(np.float64)
-    tied = np.zeros_like(won)
+def comparisons_of(rows: Data) -> Comparisons:
+    """Return one comparison for each row, as its judge, and each two items that it orders or ties."""
+    before = rows.before if isinstance(rows, Preferences) else relations_of_ranks(rows.ranks)
+    pairs, outcomes = [np.nonzero(before)], [1]
     if isinstance(rows, Rankings):
-        tied += (rows.ranks[:, :, None] == rows.ranks[:, None, :]) & (rows.ranks != FREE)[:, :, None]
-        tied *= 1 - np.eye(rows.n_items)
-    return won, tied
+        equal = (rows.ranks[:, :, None] == rows.ranks[:, None, :]) & (rows.ranks != FREE)[:, :, None]
+        pairs, outcomes = [*pairs, np.nonzero(np.triu(equal, 1))], [1, 0]
+    judge, first, second = map(np.concatenate, zip(*pairs, strict=True))
+    outcome = np.repeat(np.array(outcomes, dtype=np.int8), [len(each[0]) for each in pairs])
+    judges = tuple(map(str, range(len(rows))))
+    return Comparisons._trusted(rows.items, first, second, outcome, np.ones(len(first)), judges, judge, None, {}, None)
 
 
 def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> None:
@@ -356,9 +351,6 @@ def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> 
             Argument("prior", 0.1),
             ", which adds 0.1 wins in each direction between each two items",
         )
-
-
-# ---------------------------------------------------------------------- likelihood
 
 
 # ---------------------------------------------------------------------- likelihood
@@ -408,29 +400,21 @@ def terms(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """The maximum: strengths of mean 0, coefficients, the logarithm of the tie parameter, and their covariances.
+def maximize_likelihood(pairs: PairCounts, prior: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Return the maximum of the likelihood, by Newton's method with step halving, and its covariance matrix.
 
-    The covariances are those of contrasts of the strengths: a constant may be added to all entries of strengths.
+    The parameters are the strengths, of mean 0, the coefficients, and the logarithm of the tie parameter. The
+    covariances are those of contrasts of the strengths: a constant may be added to all entries of strengths.
     """
-
-    parameters: FloatArray
-    covariance: FloatArray
-
-
-def maximize_likelihood(pairs: PairCounts, prior: float = 0.0, start: FloatArray | None = None) -> Fit:
-    """Return the maximum of the likelihood, by Newton's method with step halving."""
-    pairs, n = pairs.with_prior(prior), pairs.n_items
-    design, size = pairs.design, n + pairs.n_covariates
-    if start is None:
-        start = np.zeros(size + pairs.has_tie_parameter)
-        start[size:] = 1.0
-    parameters = start.copy()
+    pairs, n = pairs.with_prior(prior) if prior else pairs, pairs.n_items
+    design, size = pairs.design, pairs.design.shape[1]
+    parameters = np.append(np.zeros(size), np.ones(int(pairs.has_tie_parameter)))
     for _ in range(MAX_STEPS):
-        values, derivative, tie_derivative, curvature, mixed, tie_curvature = pairs.terms(parameters)
-        gradient = np.append(design.T @ derivative, tie_derivative.sum())[: len(start)]
-        hessian = np.zeros((len(start), len(start)))
+        values, derivative, tie_derivative, curvature, mixed, tie_curvature = pairs.terms(
+            parameters, pairs.has_tie_parameter
+        )
+        gradient = np.append(design.T @ derivative, tie_derivative.sum())[: len(parameters)]
+        hessian = np.zeros((len(parameters), len(parameters)))
         hessian[:size, :size] = (design.T @ diags_array(curvature) @ design).toarray()
         if pairs.has_tie_parameter:
             hessian[:size, -1] = hessian[-1, :size] = design.T @ mixed
@@ -449,37 +433,25 @@ def maximize_likelihood(pairs: PairCounts, prior: float = 0.0, start: FloatArray
         if np.abs(step).max() <= LAST_STEP:
             break
     parameters[:n] -= parameters[:n].mean()
-    return Fit(parameters, np.asarray(np.linalg.inv(hessian), dtype=np.float64))
+    return parameters, np.asarray(np.linalg.inv(hessian), dtype=np.float64)
 
 
-def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, fit: Fit) -> tuple[FloatArray, int]:
-    """Return the sum of the outer products of the gradients of judges or voters, and their number."""
-    if isinstance(data, Comparisons):
-        if not data.n_judges:
-            return np.zeros_like(fit.covariance), 0
-        single = single_comparisons(
-            data, pairs.covariates if pairs.n_covariates else np.zeros((len(data), 0)), pairs.model
-        )
-        _, derivative, tie_derivative, *_ = single.terms(fit.parameters)
-        judges = csr_array((np.ones(len(data)), (data.judge, np.arange(len(data)))), shape=(data.n_judges, len(data)))
-        scores = judges @ hstack([diags_array(derivative) @ single.design, tie_derivative[:, None]])
-        scores = scores.tocsc()[:, : len(fit.parameters)]
-        return (scores.T @ scores).toarray(), data.n_judges
-    total, n = np.zeros_like(fit.covariance), data.n_items
-    first, second = np.triu_indices(n, 1)
-    none = np.zeros(len(first))
-    every = PairCounts(n, first, second, none, none, none, np.zeros((len(first), 0)), pairs.model)
-    difference = every.design @ fit.parameters[:n]
-    tie = float(fit.parameters[n]) if pairs.has_tie_parameter else None
-    step = max(CHUNK_PAIRS // n**2, 1)
+def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, parameters: FloatArray) -> FloatArray:
+    """Return the sum of the outer products of the gradients of judges or voters."""
+    total = np.zeros((len(parameters), len(parameters)))
+    step = len(data) if isinstance(data, Comparisons) else max(CHUNK_PAIRS // data.n_items**2, 1)
     for start in range(0, len(data), step):
         rows = data[start : start + step]
-        won, tied = wins_and_ties(rows)
-        counts = adapt(won[:, first, second], won[:, second, first], tied[:, first, second], pairs.model)
-        _, derivative, tie_derivative, *_ = terms(*counts, difference, tie, pairs.model)
-        scores = np.column_stack([derivative @ every.design, tie_derivative.sum(axis=1)])[:, : len(fit.parameters)]
-        total += (scores.T * rows.counts) @ scores
-    return total, data.n_voters
+        battles, counts = (rows, None) if isinstance(rows, Comparisons) else (comparisons_of(rows), rows.counts * 1.0)
+        covariates = pairs.covariates if pairs.covariates.size else np.zeros((len(battles), 0))
+        single = PairCounts.of_comparisons(battles, covariates, pairs.model)
+        _, derivative, tie_derivative, *_ = single.terms(parameters, pairs.has_tie_parameter)
+        scores = single.sums(derivative, battles.judge, battles.n_judges)
+        if pairs.has_tie_parameter:
+            ties = np.bincount(battles.judge, tie_derivative, battles.n_judges)
+            scores = hstack([scores, csr_array(ties[:, None])], format="csr")
+        total += (scores.T @ (scores if counts is None else diags_array(counts) @ scores)).toarray()
+    return total
 
 
 # ---------------------------------------------------------------------- one ranking per group
@@ -512,7 +484,7 @@ def rank_groups(data: Comparisons, by: Any, min_comparisons: int | None, prior: 
         component = connected_components(compared, directed=False)[1]
         inside = np.flatnonzero(component == np.bincount(component).argmax())
         wins = (wins + prior * compared)[np.ix_(inside, inside)]
-        fit = maximize_likelihood(PairCounts.of_matrices(wins, np.zeros_like(wins), "half"))
-        ranks[row, inside] = ranks_by_score(-fit.parameters, ROUNDING)
+        strengths, _ = maximize_likelihood(PairCounts.of_matrices(wins, np.zeros_like(wins), "half"))
+        ranks[row, inside] = ranks_by_score(-strengths, ROUNDING)
     labels = {"group": np.array([names[number] for number in chosen])}
     return Rankings._trusted(ranks, data.items, labels=labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -197,10 +197,12 @@ def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, n_bootstrap: int = 0,
     consensus = evaluate(data, rows, preferences, ranks, f"Kemeny: {result.details}", result.gap)
     if not n_bootstrap:
         return consensus
+    chances = rows.counts / data.n_voters
+    weights = generator.multinomial(data.n_voters, chances, size=n_bootstrap).astype(np.float64)
     resampled_ranks = np.empty((n_bootstrap, data.n_items), dtype=np.int32)
-    for row, signs in enumerate(resampled_means(data, n_bootstrap, generator)):
+    for row, signs in zip(resampled_ranks, overall_mean(rows, "pairs", weights), strict=True):
         shares = shares_of_signs(signs, data.n_items)
-        resampled_ranks[row] = np.argsort(kemeny_order(shares, limit, n_starts, generator).order)
+        row[:] = np.argsort(kemeny_order(shares, limit, n_starts, generator).order)
     resampled = Rankings._trusted(resampled_ranks, data.items).unique()
     return replace(consensus, resampled=resampled[np.argsort(-resampled.counts, kind="stable")])
 
@@ -296,30 +298,22 @@ def cluster_consensus(X: Any, groups: Any, *, rule: Callable[[Any], Any] = borda
 # ---------------------------------------------------------------------- means and costs
 
 
-def overall_mean(X: Data | Rows, statistic: Statistic) -> FloatArray:
-    """Return the mean of a statistic over all voters and completions, computed in chunks of rows."""
-    distinct = as_rows(X.unique())
+def overall_mean(X: Data | Rows, statistic: Statistic, weights: FloatArray | None = None) -> FloatArray:
+    """Return the mean of a statistic over all voters and completions, computed in chunks of rows.
+
+    Each row of ``weights`` replaces the counts of the distinct rows, and gives a mean of its own.
+    """
+    distinct, one = as_rows(X.unique()), uniform_mean(statistic, X.n_items)[0]
+    counts = distinct.counts[None, :] if weights is None else weights
     if statistic == "pairs":
         check_bytes(24 * X.n_items**2, f"the matrix of pairwise preferences of {X.n_items:,} items")
-    total: FloatArray = np.zeros_like(uniform_mean(statistic, X.n_items)[0])
-    step = max(CHUNK_NUMBERS // max(total.size, 1), 1)
-    for start in range(0, len(distinct), step):
-        chunk = distinct[start : start + step]
-        total += np.tensordot(chunk.counts, mean_statistics(chunk, statistic, N_DRAWS), axes=1)
-    total /= distinct.n_voters
-    return total
-
-
-def resampled_means(X: Data, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return the mean signs of pairs in resamples of the voters, shape (n_resamples, n_pairs)."""
-    distinct = X.unique()
-    totals = np.zeros((n_resamples, X.n_items * (X.n_items - 1) // 2))
-    step = max(CHUNK_NUMBERS // max(totals.shape[1], n_resamples), 1)
-    weights = rng.multinomial(X.n_voters, distinct.counts / X.n_voters, size=n_resamples).astype(np.float64)
+    total: FloatArray = np.zeros((len(counts), *one.shape))
+    step = max(CHUNK_NUMBERS // max(one.size, len(counts)), 1)
     for start in range(0, len(distinct), step):
         rows = slice(start, start + step)
-        totals += weights[:, rows] @ mean_statistics(as_rows(distinct[rows]), "pairs", N_DRAWS)
-    return totals / X.n_voters
+        total += np.tensordot(counts[:, rows], mean_statistics(distinct[rows], statistic, N_DRAWS), axes=1)
+    total /= distinct.n_voters
+    return total[0] if weights is None else total
 
 
 def shares_of_signs(signs: FloatArray, n_items: int) -> FloatArray:
@@ -364,28 +358,15 @@ def estimated_rows(rows: Rows) -> str:
 # ---------------------------------------------------------------------- pre-images
 
 
-@dataclass(frozen=True, eq=False)
-class Decoded:
-    """Full rankings near points in the feature space of a kernel.
+class Decoded(NamedTuple):
+    """Full rankings near points in the feature space of a kernel."""
 
-    Attributes
-    ----------
-    ranks : array of shape (n_points, n_items)
-        The positions of the items.
-    values : array of shape (n_points,)
-        The inner products of their features with the points.
-    gaps : array of shape (n_points,)
-        Upper bounds on the difference to the largest inner product; 0 if the ranking is proven optimal.
-    """
-
+    #: The positions of the items, shape (n_points, n_items).
     ranks: RankArray
+    #: The inner product of the features of each ranking with the point.
     values: FloatArray
+    #: Upper bounds on the difference to the largest inner product; 0 if the ranking is proven optimal.
     gaps: FloatArray
-
-    @property
-    def exact(self) -> Mask:
-        """Whether each ranking is proven optimal."""
-        return np.asarray(self.gaps == 0)
 
 
 class Decoder:
@@ -394,19 +375,7 @@ class Decoder:
     All full rankings have the same norm there, so the nearest one has the largest inner product with the point. The
     statistic in which the kernel is linear determines the algorithm: linear assignment for positions, sorting for
     ranks, a Kemeny search for signs of pairs. Among equally near rankings, items are ordered by their mean positions.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A multiple of Kendall, Spearman or a positional kernel, or a sum of such kernels of the same statistic; other
-        kernels raise an error.
-    n_items : int
-        The number of items.
-    limit, n_starts : int
-        The largest number of items of a majority cycle that is solved exactly, and the number of local searches on
-        larger cycles.
-    seed : int
-        The seed of their starts.
+    Kernels without such a statistic raise an error. ``limit`` and ``n_starts`` are those of :func:`kernel_consensus`.
     """
 
     def __init__(self, kernel: Kernel, n_items: int, limit: int = LIMIT, n_starts: int = 10, seed: int = 0) -> None:
@@ -453,13 +422,7 @@ class Decoder:
         return np.asarray((self.scores(left) * right).reshape(len(left), -1).sum(axis=1)) + self.constant
 
     def decode(self, means: FloatArray) -> Decoded:
-        """Return the nearest ranking of each point.
-
-        Parameters
-        ----------
-        means : array of shape (n_points, ...)
-            The points, as means of the statistic: one number per pair or item, or one per item and position.
-        """
+        """Return the nearest ranking of each point, given as a mean of the statistic."""
         ranks, gaps = np.empty((len(means), self.n_items), dtype=np.int32), np.zeros(len(means))
         scores = self.scores(means)
         if self.statistic == "positions":
@@ -507,17 +470,7 @@ def common_statistic(kernel: Kernel, n_items: int) -> Statistic | None:
 
 
 def best_assignment(scores: FloatArray, mean_positions: FloatArray) -> Indices:
-    """Return the positions of the items with the largest total of ``scores[item, position]``.
-
-    Ties are broken by mean positions.
-
-    Examples
-    --------
-    Only the first position counts, and the last item has the highest score there:
-
-    >>> best_assignment(np.array([[1.0, 0, 0], [1, 0, 0], [2, 0, 0]]), np.array([1.0, 0.5, 1.5]))
-    array([2, 1, 0])
-    """
+    """Return the positions with the largest total of ``scores[item, position]``; ties are broken by mean positions."""
     from scipy.optimize import linear_sum_assignment
 
     positions = linear_sum_assignment(scores, maximize=True)[1]

@@ -8,8 +8,8 @@ have many small components.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,19 +23,8 @@ MAX_BOUNDED = 1000  # items for which the bound by majority cycles is computed, 
 MAX_UNINTERRUPTED = 14  # items that are ordered in about a millisecond, without checking for interrupts
 
 
-@dataclass(frozen=True, eq=False)
-class KemenyOrder:
-    """An order of items.
-
-    Attributes
-    ----------
-    order : array of shape (n_items,)
-        The items, best first.
-    gap : float
-        An upper bound on the difference to the smallest cost; 0 if the order is proven optimal.
-    details : str
-        A description of the result.
-    """
+class KemenyOrder(NamedTuple):
+    """The items, best first, an upper bound on the difference to the smallest cost, and a description of the proof."""
 
     order: Indices
     gap: float

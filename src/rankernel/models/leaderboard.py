@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -21,10 +22,11 @@ from rankernel.data import Data, as_data, group_codes
 from rankernel.errors import Argument, ArgumentValueError, RankingError, require
 from rankernel.models.bradley_terry import (
     LAST_STEP,
+    MAX_STEPS,
     PairCounts,
     check_connected,
+    comparisons_of,
     maximize_likelihood,
-    wins_and_ties,
 )
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings, is_frame
@@ -33,9 +35,7 @@ Score = Literal["bradley_terry", "borda", "copeland", "mean_rank"]
 Resample = Literal["auto", "judges", "comparisons"]
 
 CHUNK_NUMBERS = 2**22
-MAX_STEPS = 20  # of Newton's method without step halving
 FEW_UNITS = 20  # below, pairs are corrected by Bonferroni, as benchmarks.leaderboard shows to be necessary
-SMALLER_IS_BETTER = ("mean_rank",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,12 +203,8 @@ def leaderboard(
         options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "resample": resample}
         options |= {"n_resamples": n_resamples, "rng": as_seed(rng)}
         return {each: leaderboard(given[group == number], **options) for number, each in enumerate(groups)}
-    generator = np.random.default_rng(as_seed(rng))
-    if isinstance(given, Comparisons):
-        sample = resample_comparisons(given, name, resample, n_resamples, generator)
-    else:
-        sample = resample_rankings(given, name, n_resamples, generator)
-    return rank_items(given.items, sample, name, confidence_level)
+    scores, n_units, unit = resample_scores(given, name, resample, n_resamples, np.random.default_rng(as_seed(rng)))
+    return rank_items(given.items, scores, n_units, unit, name, confidence_level)
 
 
 def group_rows(data: Data, by: Any) -> tuple[tuple[str, ...], IntArray]:
@@ -223,39 +219,58 @@ def group_rows(data: Data, by: Any) -> tuple[tuple[str, ...], IntArray]:
 # ---------------------------------------------------------------------- scores of resamples
 
 
-@dataclass(frozen=True, eq=False)
-class Resamples:
-    """Scores of the data, scores of each resample, and the number and kind of the units."""
+def resample_scores(
+    data: Comparisons | Data, score: str, resample: Resample, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, int, str]:
+    """Return the scores of the data and of each resample, and the number and kind of the independent units."""
+    if score == "mean_rank" and not isinstance(data, Rankings):
+        raise ArgumentValueError("score", score, "'borda' or another score: only rankings have ranks")
+    n, judges = data.n_items, isinstance(data, Comparisons) and data.judges and resample != "comparisons"
+    pairwise = isinstance(data, Comparisons) or score in ("bradley_terry", "copeland")
+    check_bytes(8 * (n_resamples + 1) * n * (n if pairwise else 2), f"{n_resamples:,} resamples of {n:,} items")
+    if isinstance(data, Comparisons):
+        if resample == "judges" and not data.judges:
+            raise ArgumentValueError("resample", resample, "'comparisons': the judges are unknown")
+        tables = iter([wins_by_unit(data, bool(judges))])
+        n_units, unit = (len(np.unique(data.judge)), "judges") if judges else (len(data), "comparisons")
+    else:
+        tables = tables_of_rows(data.unique(), score, n_resamples)
+        n_units, unit = data.n_voters, "voters"
+    totals: FloatArray = np.zeros((n_resamples + 1, n * n if pairwise else 2 * n))
+    for table, counts in tables:
+        totals += bootstrap_weights(counts, n_resamples, rng) @ table
+    if pairwise:
+        return pairwise_scores(totals.reshape(-1, n, n), score, data.items), n_units, unit
+    sums, numbers = totals[:, :n], totals[:, n:]
+    if (numbers[0] == 0).any():
+        name = printable(data.items[int(np.argmin(numbers[0]))])
+        raise RankingError(f"item {name!r} is ranked by no voter; remove it, or give ", Argument("score", "borda"))
+    return sums / numbers, n_units, unit
 
-    scores: FloatArray  # (n_items,)
-    resampled: FloatArray  # (n_resamples, n_items)
-    n_units: int
-    unit: str
 
-
-def resample_rankings(data: Data, score: str, n_resamples: int, rng: np.random.Generator) -> Resamples:
-    """Return the scores of rankings with resampled voters."""
-    rows, n = data.unique(), data.n_items
-    if isinstance(data, Preferences) and score == "mean_rank":
-        raise ArgumentValueError("score", score, "'borda' for preferences, which have no ranks")
+def tables_of_rows(rows: Data, score: str, n_resamples: int) -> Iterator[tuple[Any, Any]]:
+    """Yield for chunks of rankings the numbers of each row whose sums determine the scores, and the counts."""
     pairwise = score in ("bradley_terry", "copeland")
-    n_numbers = n * n if pairwise else 2 * n
-    step = max(CHUNK_NUMBERS // max(n_numbers, n_resamples), 1)
-    check_bytes(8 * (n_resamples + 1) * n_numbers, f"{n_resamples:,} resamples of {n:,} items")
-    totals = np.zeros((n_resamples + 1, n_numbers))
+    step = max(CHUNK_NUMBERS // max(rows.n_items**2 if pairwise else 2 * rows.n_items, n_resamples), 1)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
-        table: FloatArray = half_wins(part) if pairwise else np.hstack(unit_scores(part, score))
-        totals += bootstrap_weights(part.counts, n_resamples, rng) @ table.reshape(len(part), -1)
-    if pairwise:
-        scores = pairwise_scores(totals.reshape(-1, n, n), score, data.items)
-    else:
-        sums, numbers = totals[:, :n], totals[:, n:]
-        if (numbers[0] == 0).any():
-            name = printable(data.items[int(np.argmin(numbers[0]))])
-            raise RankingError(f"item {name!r} is ranked by no voter; remove it, or give ", Argument("score", "borda"))
-        scores = sums / numbers
-    return Resamples(scores[0], scores[1:], data.n_voters, "voters")
+        table = wins_by_unit(comparisons_of(part), True)[0].toarray() if pairwise else unit_scores(part, score)
+        yield table, part.counts
+
+
+def wins_by_unit(data: Comparisons, by_judge: bool) -> tuple[Any, Any]:
+    """Return the wins of each item over each other one, where a tie is half a win, by unit; and the sizes of units.
+
+    The comparisons of one judge are one unit; equal comparisons without judges are units that are counted.
+    """
+    n, low, high = data.n_items, np.minimum(data.first, data.second), np.maximum(data.first, data.second)
+    outcome = np.where(data.first < data.second, data.outcome, -data.outcome).astype(np.int64)
+    units = np.unique(data.judge if by_judge else (low * n + high) * 3 + outcome, return_inverse=True)[1].ravel()
+    cells = np.concatenate([low * n + high, high * n + low])
+    wins = np.concatenate([data.weights * (1 + outcome) / 2, data.weights * (1 - outcome) / 2])
+    table = csr_array((wins, (np.tile(units, 2), cells)), shape=(units.max() + 1, n * n))
+    counts = np.ones(table.shape[0]) if by_judge else np.bincount(units, data.weights)
+    return table if by_judge else diags_array(1 / counts) @ table, counts
 
 
 def bootstrap_weights(counts: Any, n_resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -266,50 +281,18 @@ def bootstrap_weights(counts: Any, n_resamples: int, rng: np.random.Generator) -
     return result
 
 
-def half_wins(rows: Data) -> FloatArray:
-    """Return the wins of item x over item y in each row, where a tie is half a win: shape (n_rows, n, n)."""
-    won, tied = wins_and_ties(rows)
-    return won + tied / 2
-
-
-def unit_scores(rows: Data, score: str) -> tuple[FloatArray, Mask]:
-    """Return the scores of items in each row, 0 for those that are not present, and whether each is present."""
+def unit_scores(rows: Data, score: str) -> FloatArray:
+    """Return the scores of items in each row, 0 for those that are not present, beside whether each is present."""
     if score == "borda":
         from rankernel.gram.exact.features import mean_statistics
         from rankernel.gram.rows import as_rows
 
         points = (rows.n_items - 1) / 2 - mean_statistics(as_rows(rows), "ranks")
-        return points, np.ones_like(points, dtype=bool)
+        return np.hstack([points, np.ones_like(points)])
     assert isinstance(rows, Rankings)
     present = rows.ranks != FREE
-    return np.where(present, stats.rankdata(np.where(present, rows.ranks, rows.n_items), axis=1), 0.0), present
-
-
-def resample_comparisons(
-    data: Comparisons, score: str, resample: Resample, n_resamples: int, rng: np.random.Generator
-) -> Resamples:
-    """Return the scores of comparisons with resampled judges or comparisons."""
-    if score == "mean_rank":
-        raise ArgumentValueError("score", score, "'bradley_terry', 'borda' or 'copeland' for comparisons")
-    if resample == "judges" and not data.judges:
-        raise ArgumentValueError("resample", resample, "'comparisons': the judges are unknown")
-    n, by_judge = data.n_items, bool(data.judges) and resample != "comparisons"
-    check_bytes(8 * (n_resamples + 1) * n * n, f"{n_resamples:,} resamples of {n:,} items")
-    low, high = np.minimum(data.first, data.second), np.maximum(data.first, data.second)
-    outcome = np.where(data.first < data.second, data.outcome, -data.outcome).astype(np.int64)
-    # Comparisons of one judge are one unit; equal comparisons without judges are units that are counted.
-    units = np.unique(data.judge if by_judge else (low * n + high) * 3 + outcome, return_inverse=True)[1].ravel()
-    cells = np.concatenate([low * n + high, high * n + low])
-    wins = np.concatenate([data.weights * (1 + outcome) / 2, data.weights * (1 - outcome) / 2])
-    table = csr_array((wins, (np.tile(units, 2), cells)), shape=(units.max() + 1, n * n))
-    counts = np.ones(table.shape[0])
-    if not by_judge:
-        counts = np.bincount(units, data.weights)
-        table = diags_array(1 / counts) @ table
-    totals = np.asarray((table.T @ bootstrap_weights(counts, n_resamples, rng).T).T).reshape(-1, n, n)
-    scores = pairwise_scores(totals, score, data.items)
-    n_units, unit = (len(counts), "judges") if by_judge else (len(data), "comparisons")
-    return Resamples(scores[0], scores[1:], n_units, unit)
+    ranks = stats.rankdata(np.where(present, rows.ranks, rows.n_items), axis=1)
+    return np.hstack([np.where(present, ranks, 0.0), present])
 
 
 def pairwise_scores(wins: FloatArray, score: str, items: tuple[str, ...]) -> FloatArray:
@@ -324,21 +307,21 @@ def pairwise_scores(wins: FloatArray, score: str, items: tuple[str, ...]) -> Flo
         return np.asarray(rates.sum(axis=2) / np.maximum(compared.sum(axis=1), 1))
     counts = PairCounts.of_matrices(wins[0], np.zeros_like(wins[0]), "half")
     check_connected(counts, 0.0, items)
-    start = maximize_likelihood(counts).parameters
-    result = np.tile(start, (len(wins), 1))
+    result = np.tile(maximize_likelihood(counts)[0], (len(wins), 1))
     step = max(CHUNK_NUMBERS // wins[0].size, 1)
     for first in range(1, len(wins), step):
         part = slice(first, first + step)
-        for row in first + newton_steps(wins[part], games[part], result[part]):
-            counts = PairCounts.of_matrices(wins[row], np.zeros_like(wins[row]), "half")
-            result[row] = maximize_likelihood(counts, start=start).parameters
+        improve_strengths(wins[part], games[part], result[part])
     return result
 
 
-def newton_steps(wins: FloatArray, games: FloatArray, strengths: FloatArray) -> IntArray:
-    """Update Bradley-Terry strengths of many matrices of wins at once, and return those that did not converge."""
-    n = wins.shape[1]
-    running = np.arange(len(wins))
+def improve_strengths(wins: FloatArray, games: FloatArray, strengths: FloatArray) -> None:
+    """Move Bradley-Terry strengths of many matrices of wins to the maxima of the likelihood.
+
+    A Newton step by which differences of strengths change by at most d is multiplied by log(1 + d) / d. The likelihood
+    then increases in every step (Bach 2010), and near the maximum the steps are Newton's.
+    """
+    n, running = wins.shape[1], np.arange(len(wins))
     for _ in range(MAX_STEPS):
         probability = expit(strengths[running, :, None] - strengths[running, None, :])
         gradient = wins[running].sum(axis=2) - (games[running] * probability).sum(axis=2)
@@ -347,36 +330,36 @@ def newton_steps(wins: FloatArray, games: FloatArray, strengths: FloatArray) -> 
         hessian[:, np.arange(n), np.arange(n)] += variance.sum(axis=2)
         with threadpool_limits(1, "blas"):  # the matrices are small
             step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-        size = np.abs(step).max(axis=1)
-        step /= np.maximum(size, 1.0)[:, None]
-        strengths[running] += step - step.mean(axis=1, keepdims=True)
-        running = running[~(size <= LAST_STEP)]
-        if not len(running) or not np.isfinite(size).all():
-            break
-    return running
+        largest = np.maximum(np.ptp(step, axis=1), np.finfo(float).tiny)
+        strengths[running] += (np.log1p(largest) / largest)[:, None] * (step - step.mean(axis=1, keepdims=True))
+        running = running[largest > LAST_STEP]
+        if not len(running):
+            return
 
 
 # ---------------------------------------------------------------------- simultaneous ranks
 
 
-def rank_items(items: tuple[str, ...], sample: Resamples, score: str, confidence_level: float) -> Leaderboard:
-    """Return the leaderboard of resampled scores."""
-    sign = -1.0 if score in SMALLER_IS_BETTER else 1.0
-    better = sign * sample.scores
+def rank_items(
+    items: tuple[str, ...], scores: FloatArray, n_units: int, unit: str, score: str, confidence_level: float
+) -> Leaderboard:
+    """Return the leaderboard, where the first scores are those of the data and the others those of resamples."""
+    n, (own, resampled) = len(items), (scores[0], scores[1:])
+    sign = -1.0 if score == "mean_rank" else 1.0
+    better = sign * own
     order = np.argsort(-better, kind="stable")
-    above = separated(better, sign * sample.resampled, sample.n_units, confidence_level)
-    n = len(items)
+    above = separated(better, sign * resampled, n_units, confidence_level)
     low, high = 1 + above.sum(axis=0), n - above.sum(axis=1)
-    scale, quantile = small_sample(sample.n_units, (1 - confidence_level) / 2)
-    errors = sample.resampled.std(axis=0) * scale
-    intervals = np.stack([sample.scores - quantile * errors, sample.scores + quantile * errors], axis=1)
+    scale, quantile = small_sample(n_units, (1 - confidence_level) / 2)
+    errors = resampled.std(axis=0) * scale
+    intervals = np.stack([own - quantile * errors, own + quantile * errors], axis=1)
     ranks = 1 + (better[:, None] > better + 1e-12 * (1 + np.abs(better))).sum(axis=0)
     names = tuple(items[item] for item in order)
     packed = np.packbits(above[np.ix_(order, order)][None], axis=2)
     partial_order = Preferences._trusted(packed, names, np.ones(1, dtype=np.int64), ("0",), ((),))
     return Leaderboard(
         names,
-        sample.scores[order],
+        own[order],
         errors[order],
         intervals[order],
         ranks[order],
@@ -384,7 +367,7 @@ def rank_items(items: tuple[str, ...], sample: Resamples, score: str, confidence
         partial_order,
         score,
         confidence_level,
-        f"{sample.n_units:,} {sample.unit}",
+        f"{n_units:,} {unit}",
     )
 
 

@@ -232,15 +232,6 @@ class MallowsExtensions:
 
     Here d is the number of discordant pairs of a linear extension and the center. Parts in series are independent; an
     antichain has closed forms, any other part a sum over its lattice of down-sets.
-
-    Examples
-    --------
-    >>> chain = np.zeros((3, 3), dtype=bool)
-    >>> chain[0, 1] = True
-    >>> model = MallowsExtensions(chain, center=[0, 1, 2])
-    >>> q = np.exp(-0.5)
-    >>> bool(np.isclose(np.exp(model.log_sum(0.5)), 1 + q + q**2))
-    True
     """
 
     def __init__(self, before: ArrayLike, center: ArrayLike, limit: int = MAX_DOWN_SETS) -> None:

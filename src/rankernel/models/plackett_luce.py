@@ -19,12 +19,11 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import State, Streams, exponential, seed_state, substream, uniform
 from rankernel._utils import FloatArray, IntArray, RankArray
-from rankernel._utils.checks import Seed, as_seed, check_integer, check_number
+from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer, check_number
 from rankernel._utils.resources import run_interruptibly
 from rankernel.completions.draws import CHUNK_KEYS, ROW, SIZE, CompletionModel, Coupling, Weighted, rank_by_keys
 from rankernel.datasets.simulate import plackett_luce, positive_weights
@@ -117,13 +116,13 @@ class PlackettLuce(CompletionModel):
     summary: ModelFit | None = field(default=None, repr=False)
 
     @np.errstate(under="ignore")
-    def __init__(self, weights: ArrayLike) -> None:
-        array = positive_weights(weights)
+    def __post_init__(self) -> None:
+        array = positive_weights(self.weights)
         if not (array / array.max() > 0).all():
             raise RankingError("weights: the ratio of the smallest to the largest weight underflows to 0")
         array.flags.writeable = False
         object.__setattr__(self, "weights", array)
-        object.__setattr__(self, "summary", None)
+        check_instance("summary", self.summary, ModelFit | None, "the summary of a fit, or None")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PlackettLuce) and np.array_equal(self.weights, other.weights)
@@ -182,10 +181,8 @@ class PlackettLuce(CompletionModel):
         logs = result.x - result.x.mean()
         likelihood = penalty / 2 * float(result.x @ result.x) - float(result.fun)
         covariance = partial(log_weight_covariance, logs, data, penalty)
-        model = cls(np.exp(logs))
         summary = ModelFit(data.items, likelihood, data.n_items - 1, data.n_voters, covariance)
-        object.__setattr__(model, "summary", summary)
-        return model
+        return cls(np.exp(logs), summary)
 
     def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
         """Draw full rankings from the model, of the items of the data: see :func:`rankernel.datasets.plackett_luce`.
