@@ -197,7 +197,7 @@ CALLS = {
         rk.MallowsModel((0, 1, 2), 0.5).sample,
         {"n_rankings": 4, "rng": 0, "items": ["a", "b", "c"]},
     ),
-    "PlackettLuce": (rk.PlackettLuce, {"weights": [1.0, 2.0, 3.0]}),
+    "PlackettLuce": (rk.PlackettLuce, {"weights": [1.0, 2.0, 3.0], "summary": None}),
     "PlackettLuce.fit": (rk.PlackettLuce.fit, {"X": FULL, "penalty": 0.1}),
     "PlackettLuce.log_prob": (rk.PlackettLuce([1.0, 2.0, 3.0]).log_prob, {"X": FULL}),
     "PlackettLuce.sample": (
@@ -574,10 +574,6 @@ CALLS = {
         {"kernel": KERNEL, "method": "auto", "parameter_bounds": (1e-3, 1e3), "unlisted": "free"},
     ),
     "SklearnKernel.__call__": (rk.SklearnKernel(KERNEL).__call__, {"X": FULL.ranks, "Y": FULL.ranks}),
-    "SklearnKernel.from_data": (
-        rk.SklearnKernel.from_data,
-        {"kernel": KERNEL, "X": BALLOTS, "method": "auto", "parameter_bounds": (1e-3, 1e3), "unlisted": "free"},
-    ),
     "SklearnKernel.diag": (rk.SklearnKernel(KERNEL).diag, {"X": FULL.ranks}),
     # ------------------------------------------------------------------ generators and pictures
     "datasets.load_example": (datasets.load_example, {}),
@@ -678,7 +674,7 @@ CALLS = {
 CALLS["plots.kernel_map labels"] = (plots.kernel_map, {"points": np.zeros((4, 2)), "labels": LABELS})
 for name, (function, good) in CALLS.items():
     if name.startswith("plots."):
-        good |= {"ax": None} | ({"title": "votes"} if "title" in inspect.signature(function).parameters else {})
+        good |= {"ax": None, "title": "votes"}
 CALLS["plots.save"] = (plots.save, {"ax": plots.gram(np.eye(4)), "path": FOLDER / "saved.png"})
 
 # Kernels and hypothesis tests without an entry: the arguments of the lists of kernels and tests.
@@ -713,7 +709,7 @@ LEFT_OUT = {"name", "self", "y"}
 
 
 PICTURES = [name for name, each in vars(plots).items() if "ax" in getattr(each, "__annotations__", ())]
-PICTURES = [name for name in PICTURES if name not in {"axes", "remove_frame", "add_legend"}]
+PICTURES = [name for name in PICTURES if name not in {"axes", "remove_frame", "add_legend", "name_rows"}]
 
 
 def public_names():

@@ -48,9 +48,9 @@ def ways(tmp_path):
         "blocks": lambda k, X, m: list(k.plan(X, method=m).blocks()),
         "times": lambda k, X, m: k.plan(X, method=m).times(LABELS),
         "store": lambda k, X, m: k.plan(X, method=m).store(tmp_path / "K.npy"),
-        "SklearnKernel": lambda k, X, m: rk.SklearnKernel.from_data(X, k, method=m)(X.ranks),
+        "SklearnKernel": lambda k, X, m: rk.SklearnKernel(k.resolve(X), method=m)(X.ranks),
         "SVC": lambda k, X, m: (
-            SVC(kernel=rk.SklearnKernel.from_data(X, k, method=m)).fit(X.ranks, LABELS).predict(X.ranks)
+            SVC(kernel=rk.SklearnKernel(k.resolve(X), method=m)).fit(X.ranks, LABELS).predict(X.ranks)
         ),
         "kernel_distances": lambda k, X, m: rk.kernel_distances(X, k, method=m),
         "linkage": lambda k, X, m: rk.linkage(X, k, method=m),
@@ -402,7 +402,6 @@ CLASSES = (TRAIN.ranks[:, 0] < TRAIN.ranks[:, 1]).astype(int)
 MODELS = {
     "callable": lambda k: SVC(kernel=k).fit(TRAIN.ranks, CLASSES).decision_function,
     "SklearnKernel": lambda k: SVC(kernel=rk.SklearnKernel(k)).fit(TRAIN.ranks, CLASSES).decision_function,
-    "from_data": lambda k: SVC(kernel=rk.SklearnKernel.from_data(TRAIN, k)).fit(TRAIN.ranks, CLASSES).decision_function,
     "KernelMap": lambda k: rk.KernelMap(kernel=k).fit(TRAIN).transform,
     "KernelKMeans": lambda k: rk.KernelKMeans(3, kernel=k).fit(TRAIN).transform,
     "KernelKMeans labels": lambda k: rk.KernelKMeans(3, kernel=k).fit(TRAIN).predict,

@@ -116,7 +116,7 @@ def test_missing_package(module, missing, package, extra, monkeypatch):
 
 
 def by_sklearn(rows, kernel, method, weights):
-    wrapped = rk.SklearnKernel.from_data(rows, kernel, method=method)
+    wrapped = rk.SklearnKernel(kernel.resolve(rows), method=method)
     value, gradients = wrapped(rows.ranks, eval_gradient=True)
     # in the logarithm of the parameter
     return value, np.tensordot(weights, gradients[:, :, 0], 2) / kernel.params["nu"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rankernel as rk
+from rankernel.completions import draw
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # GPy warns of missing plotting libraries
@@ -61,7 +62,8 @@ def test_exact_values_match_brute_force(name, X):
 @pytest.mark.parametrize("method", [IID, ANTITHETIC], ids=str)
 def test_estimates_are_means_over_the_draws(name, method):
     kern, oracle = make(name, method=method), KERNELS[name][1]
-    rows, columns = kern.draws(TOP[:3]), kern.draws(FREE[:3])
+    options = {"coupling": method.coupling, "rng": method.rng, "kernel": kern.kernel}
+    rows, columns = (draw(X.astype(int), 8, **options).ranks for X in (TOP[:3], FREE[:3]))
     assert rows.shape == (3, 8, N_ITEMS)
     for ranking, completions in zip(as_tuples(TOP[:3]), rows.tolist(), strict=True):
         assert {tuple(full) for full in completions} <= set(naive.completions(ranking))
@@ -69,18 +71,6 @@ def test_estimates_are_means_over_the_draws(name, method):
         [sum(oracle(x, y) for x in left for y in right) / 64 for right in columns.tolist()] for left in rows.tolist()
     ]
     np.testing.assert_allclose(kern.K(TOP[:3], FREE[:3]), VARIANCE * np.array(expected), rtol=1e-12, atol=1e-14)
-
-
-def test_antithetic_draws_are_reversed_within_each_tie():
-    first, second = make(method=ANTITHETIC).draws(TOP[:1])[0][:2]
-    tied = TOP[0] == 2
-    np.testing.assert_array_equal(first[~tied], second[~tied])
-    np.testing.assert_array_equal(first[tied] + second[tied], 2 + 4)
-
-
-def test_exact_values_have_no_draws():
-    with pytest.raises(ValueError, match="method"):
-        make(method="exact").draws(TOP)
 
 
 def test_rankings_without_exact_values_are_estimated():
@@ -92,9 +82,7 @@ def test_rankings_without_exact_values_are_estimated():
     exact = kern.K(train)
     with pytest.warns(rk.SamplingWarning, match="3 of 3"):
         across = kern.K(new, train)
-    with pytest.warns(rk.SamplingWarning, match="3 of 3"):
-        draws = kern.draws(new)
-    assert draws.shape == (3, 64, 12)
+    draws = draw(new.astype(int), 64, kernel=kern.kernel).ranks
     drawn = [[kern.kernel.matrix(rows, one[None].astype(np.int32)).mean() for one in train] for rows in draws]
     np.testing.assert_allclose(across, drawn, rtol=1e-12)
     np.testing.assert_array_equal(kern.K(train), exact)  # unchanged

@@ -523,7 +523,7 @@ class Kernel(Parameters, ABC):
         if MEDIAN in self.params.values():
             raise ValueError(
                 f"{self} has a parameter 'median', which depends on the data, but a callable gets training and test "
-                "data separately; use kernel.resolve(X_train), or SklearnKernel.from_data(X_train, kernel)"
+                "data separately; use kernel.resolve(X_train)"
             )
         if Y is None or Y is X:
             return self.gram(X)

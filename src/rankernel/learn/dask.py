@@ -19,7 +19,7 @@ from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_instance, check_integer
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
-from rankernel.gram.evaluator import block_slices, slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike, Plan, sum_by_index
 from rankernel.kernels.base import Kernel
 from rankernel.stats.mmd import pooled_plan, unbiased_mmd2
@@ -151,14 +151,10 @@ def mmd2(X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", c
 
     Parameters
     ----------
-    X, Y : Rankings, Preferences or integer array
-        The two samples, with multiplicities.
-    kernel : Kernel or str
-        The kernel; "median" is resolved from both samples together.
-    method : as in :meth:`Kernel.gram`
-        How to compute kernel values.
+    X, Y, kernel, method
+        As in :func:`rankernel.mmd_test`.
     chunks : int, optional
-        The number of rows and columns of a chunk, rounded up to a multiple of the block side of the plan.
+        As in :func:`gram`.
 
     Returns
     -------
@@ -172,28 +168,10 @@ def mmd2(X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", c
     """
     plan, weights = pooled_plan(X, Y, kernel, method)
     side, distinct = chunk_side(plan, chunks), plan._distinct
-    shared = (distinct, sum_by_index(weights, plan._rows, len(plan._X)))
-    key, name, graph = shared_value(shared, f"rankernel-sums-{side}")
-    pairs = list(block_slices(*distinct.shape, side, symmetric=True))
-    for number, (rows, columns) in enumerate(pairs):
-        graph[name, number, 0] = (block_sums, key, rows, columns)
-    parts = as_dask(graph, name, [slice(number, number + 1) for number in range(len(pairs))], [slice(0, 6)])
-    total = np.asarray(parts.compute().sum(axis=0))  # in a fixed order, whatever worker computed a part
-    return unbiased_mmd2(total[:4].reshape(2, 2), total[4:], weights.sum(axis=0))
-
-
-def block_sums(shared: tuple[Plan, FloatArray], rows: slice, columns: slice) -> FloatArray:
-    """Return the contribution of a block and of its transpose to the sums over pairs of voters, and to the traces."""
-    plan, voters = shared
-    block = plan.block(rows, columns, n_jobs=1)
-    by_row = np.stack([(block * weights).sum(axis=1) for weights in voters[columns].T], axis=1)
-    sums = np.array([[(weights * column).sum() for column in by_row.T] for weights in voters[rows].T])
-    traces = np.zeros(2)
-    if rows == columns:
-        traces = (voters[rows] * np.diagonal(block)[:, None]).sum(axis=0)
-    else:
-        sums = sums + sums.T
-    return np.array([[*sums.ravel(), *traces]])
+    voters = sum_by_index(weights, plan._rows, len(plan._X))
+    lazy, arrays = blockwise_gram(distinct, side), cast("Any", da)
+    products, diagonal = arrays.compute(lazy @ arrays.from_array(voters, chunks=(side, 2)), arrays.diagonal(lazy))
+    return unbiased_mmd2(voters.T @ products, diagonal @ voters, weights.sum(axis=0))
 
 
 # ---------------------------------------------------------------------- graphs

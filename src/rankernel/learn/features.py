@@ -42,8 +42,8 @@ class MeanFeatures(KernelTransformer):
         Whether to return a sparse array: for positional kernels and top-k lists of many items, whose features are
         mostly 0 if all lists have the same length. Lists of at most k items have k + 1 features for each item; lists
         that are longer than those of the training data are refused.
-    unlisted : {"last", "free"}, optional
-        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
+    unlisted
+        As for :class:`KernelKMeans`.
 
     Examples
     --------

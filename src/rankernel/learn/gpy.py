@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils import FloatArray, RankArray, checks
-from rankernel.completions.draws import draw
+from rankernel._utils import FloatArray, checks
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
 from rankernel.gram.plan import MethodLike
@@ -97,30 +96,6 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
     def Kdiag(self, X: Any) -> FloatArray:  # noqa: N802
         """Return the diagonal of the Gram matrix, which is below the variance for partial rankings."""
         return np.asarray(self.variance.item() * self._diagonal(X)[0])
-
-    def draws(self, X: Any) -> RankArray:
-        """Return the completions drawn for each ranking: shape (n_rankings, n_draws, n_items).
-
-        With ``control_variates=0`` the Gram matrix is the mean of the kernel over all pairs of them.
-
-        Parameters
-        ----------
-        X : array
-            The rankings.
-        """
-        rankings = to_rankings(X)
-        method = self.blocks.plan_against(self._current_kernel(), rankings)._estimator
-        if method is None:
-            raise ValueError("the values are exact, so there are no draws; use method=MonteCarlo(...)")
-        drawn = draw(
-            rankings,
-            method.n_draws,
-            coupling=method.coupling,
-            completions=method.completions,
-            rng=method.rng,
-            kernel=self.kernel,
-        )
-        return drawn.ranks.astype(np.int32)
 
     # ------------------------------------------------------------------ gradients
 

@@ -30,16 +30,12 @@ class KernelMap(KernelTransformer):
     ----------
     n_components : int
         The number of components.
-    kernel : Kernel or str
-        The kernel.
-    method : as in :meth:`Kernel.gram`
-        How to compute Gram matrices.
+    kernel, method, unlisted
+        As for :class:`KernelKMeans`.
     features : transformer, optional
         For many rankings: an estimator with ``fit_transform`` and ``transform`` whose features have the kernel, or an
         approximation of it, as inner products, such as :class:`NystromFeatures`. No Gram matrix is computed then, and
         ``kernel`` and ``method`` are ignored.
-    unlisted : {"last", "free"}, optional
-        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
 
     Attributes
     ----------

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -36,16 +35,10 @@ class NystromFeatures(KernelTransformer):
     ----------
     n_components : int
         The number of pivots and features; fewer if fewer give the kernel exactly.
-    kernel : Kernel or str
-        The kernel.
-    method : as in :meth:`Kernel.gram`
-        How to compute entries of the Gram matrix. "auto" is resolved by the training data.
-    random_state : int, Generator or None
-        Seed of the pivots.
+    kernel, method, random_state, unlisted
+        As for :class:`KernelKMeans`. The seed is that of the pivots.
     tol : float, optional
         Stop when the trace of the residual is at most ``tol`` times the trace of K.
-    unlisted : {"last", "free"}, optional
-        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
 
     Attributes
     ----------
@@ -149,8 +142,7 @@ def solve_lower(lower: FloatArray, columns: FloatArray) -> FloatArray:
 # ---------------------------------------------------------------------- factorization
 
 
-@dataclass(frozen=True, eq=False)
-class PivotedCholesky:
+class PivotedCholesky(NamedTuple):
     """A partial Cholesky factorization: ``factor @ factor.T`` equals the matrix in the columns of the pivots."""
 
     pivots: Indices

@@ -87,9 +87,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         uses only mean embeddings, in one system of equations.
     random_state : int, Generator or None
         Seed of local searches, of the rows for the choice of parameters, and of the split for prediction sets.
-    unlisted : {"last", "free"}, optional
-        Meaning of NaN or None in a plain array or data frame of rankings: the item is last, or free. By default an
-        error.
+    unlisted
+        As for :class:`KernelKMeans`.
 
     Attributes
     ----------

@@ -14,7 +14,6 @@ from rankernel._utils import FloatArray
 from rankernel._utils.resources import check_memory
 from rankernel.data import as_data
 from rankernel.gram.estimate import gradient_of
-from rankernel.gram.montecarlo import MonteCarlo
 from rankernel.gram.plan import MethodLike, Plan, as_method
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
@@ -37,14 +36,14 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
     Parameters
     ----------
     kernel : Kernel or str
-        The kernel, with numeric parameters; use :meth:`from_data` for the median heuristic.
+        The kernel, with numeric parameters; ``kernel.resolve(X_train)`` applies the median heuristic.
     method : as in :meth:`Kernel.gram`
         How to average over completions. "auto" is resolved by the training rankings, which are the columns of every
         block that an estimator evaluates.
     parameter_bounds : pair, "fixed", or a dictionary of them by parameter
         The bounds of the parameters in a Gaussian process, within those of the kernel.
-    unlisted : {"last", "free"}, optional
-        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
+    unlisted
+        As for :class:`KernelKMeans`.
 
     Examples
     --------
@@ -76,31 +75,6 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         self.parameter_bounds = parameter_bounds
         self.unlisted = unlisted
         self._cache = PlanCache()
-
-    @classmethod
-    def from_data(
-        cls,
-        X: Any,
-        kernel: Kernel | str,
-        *,
-        method: MethodLike = "auto",
-        parameter_bounds: Bounds | Mapping[str, Bounds] = DEFAULT_BOUNDS,
-        unlisted: Unlisted | None = None,
-    ) -> SklearnKernel:
-        """Return a kernel with "median" and the choice between exact values and estimates resolved by training data.
-
-        Parameters
-        ----------
-        X : Rankings, Preferences or array of ranks
-            The training data.
-        kernel : Kernel or str
-            The kernel.
-        method, parameter_bounds, unlisted
-            As for :class:`SklearnKernel`.
-        """
-        plan = as_kernel(kernel).plan(as_data(X, unlisted), method=method)
-        resolved = plan.method if isinstance(plan.method, MonteCarlo) else method
-        return cls(plan.kernel, method=resolved, parameter_bounds=parameter_bounds, unlisted=unlisted)
 
     # ------------------------------------------------------------------ values
 
@@ -150,7 +124,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
 
     @property
     def _numeric_kernel(self) -> Kernel:
-        return require_numeric(self.kernel, "SklearnKernel.from_data(X_train, kernel)")
+        return require_numeric(self.kernel, "kernel.resolve(X_train)")
 
     # ------------------------------------------------------------------ parameters
 
