@@ -527,7 +527,7 @@ CALLS = {
     "Comparisons.rankings": (BATTLES.rankings, {"by": "judge", "min_comparisons": 1, "prior": 0.5}),
     "MallowsMixture": (
         built(rk.MallowsMixture),
-        {"n_components": 1, "n_init": 1, "max_iter": 2, "tol": 0.1, "random_state": 0},
+        {"n_components": 1, "n_init": 1, "max_iter": 2, "tol": 0.1, "random_state": 0, "unlisted": "free"},
     ),
     "MallowsMixture.fit": (rk.MallowsMixture(1, n_init=1).fit, {"X": FULL}),
     "MallowsMixture.predict": (fitted(rk.MallowsMixture(1, n_init=1)).predict, {"X": BALLOTS}),
@@ -672,7 +672,7 @@ CALLS = {
 }
 
 CALLS["plots.kernel_map labels"] = (plots.kernel_map, {"points": np.zeros((4, 2)), "labels": LABELS})
-for name, (function, good) in CALLS.items():
+for name, (_, good) in CALLS.items():
     if name.startswith("plots."):
         good |= {"ax": None, "title": "votes"}
 CALLS["plots.save"] = (plots.save, {"ax": plots.gram(np.eye(4)), "path": FOLDER / "saved.png"})

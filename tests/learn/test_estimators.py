@@ -17,6 +17,7 @@ CLUSTERS = FRACTIONS | {"check_clustering": "passes points of a plane, which are
         (rk.KernelMap(), FRACTIONS),
         (rk.KernelKMeans(), CLUSTERS),
         (rk.KernelKMedoids(), CLUSTERS),
+        (rk.MallowsMixture(), FRACTIONS),
     ],
     ids=lambda value: type(value).__name__,
 )

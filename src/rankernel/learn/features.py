@@ -16,7 +16,7 @@ from rankernel.gram.exact.features import mean_features
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.learn.estimators import KernelTransformer
+from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Rankings, Unlisted
 
 ENTRIES = 2**24  # of the rank array, or bits, processed at once, so that temporary arrays stay small

@@ -19,8 +19,8 @@ from rankernel.data import Data
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.learn.estimators import KernelTransformer
 from rankernel.learn.hierarchy import gram_distances
+from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Unlisted
 
 Run = tuple[float, int, Indices]  # inertia, number of passes, labels or medoids

@@ -15,7 +15,7 @@ from rankernel.gram.plan import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.components import Components, components_of_features, components_of_gram
-from rankernel.learn.estimators import KernelTransformer
+from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Unlisted
 
 

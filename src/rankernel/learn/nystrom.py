@@ -14,7 +14,7 @@ from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.learn.estimators import KernelTransformer
+from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Unlisted
 
 PROPOSALS = 48  # pivots proposed at once; the distribution of the pivots does not depend on it

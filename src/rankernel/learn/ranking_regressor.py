@@ -27,8 +27,8 @@ from rankernel.gram.plan import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
 from rankernel.models.consensus import Decoded, Decoder
+from rankernel.models.estimators import KernelParameters, check_table, error_prefix, has_names
 from rankernel.preferences import Preferences, closure
 from rankernel.rankings import Rankings, Unlisted
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_number
 from rankernel._utils.combinatorics import mean_inversions
-from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.datasets.simulate import mallows
-from rankernel.errors import ArgumentValueError, RankingError
+from rankernel.errors import ArgumentValueError
+from rankernel.models.estimators import RankingEstimator
 from rankernel.models.mallows import MAX_THETA, MallowsRows
 from rankernel.preferences import Preferences
-from rankernel.rankings import Rankings, relations_of_ranks
+from rankernel.rankings import Rankings, Unlisted, relations_of_ranks
 
 N_STARTS = 5  # local searches of a center, where it is not found exactly
 
 
-class MallowsMixture(BaseEstimator):  # type: ignore[misc]
+class MallowsMixture(RankingEstimator):
     r"""A mixture of Mallows models, a probabilistic clustering of partial rankings.
 
     A ranking R has the probability :math:`\sum_g \pi_g P(R | c_g, \theta_g)`, where each component is a Mallows model
@@ -51,6 +49,8 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         The gain in mean log-likelihood per voter below which the algorithm stops.
     random_state : int, Generator or None
         Seed of the initializations.
+    unlisted : {"last", "free"}, optional
+        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
 
     Attributes
     ----------
@@ -90,19 +90,21 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         max_iter: int = 300,
         tol: float = 1e-6,
         random_state: Seed = 0,
+        unlisted: Unlisted | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.unlisted = unlisted
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the mixture to rankings or preferences, each with its count; ``y`` is ignored."""
+        data = self._fit_items(X)
         for name in ("n_components", "n_init", "max_iter"):
             check_integer(name, getattr(self, name))
         check_number("tol", self.tol, 0)
-        data = as_nonempty_data(X)
         distinct = data.unique()
         if self.n_components > len(distinct):
             raise ArgumentValueError("n_components", self.n_components, f"at most {len(distinct)} distinct rankings")
@@ -114,13 +116,11 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         if rows is not exact:
             best = self._run(exact, rng, best)
         order = np.argsort(-best.weights, kind="stable")
-        self.items_ = data.items
         self.centers_ = Rankings._trusted(best.centers[order], data.items)
         self.thetas_, self.weights_ = best.thetas[order], best.weights[order]
         self.is_optimal_ = best.is_optimal[order]
         self.log_likelihoods_, self.log_likelihood_ = best.log_likelihoods, float(best.log_likelihoods[-1])
         self.converged_, self.n_iter_ = best.converged, len(best.log_likelihoods)
-        self.n_features_in_ = data.n_items
         self.labels_ = self.predict(data)
         return self
 
@@ -146,13 +146,7 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
 
     def _joint(self, X: Any) -> FloatArray:
         """Return the log-probability of each ranking and component."""
-        check_is_fitted(self)
-        data = as_data(X)
-        if data.n_items != len(self.items_):
-            raise RankingError(f"X has {data.n_items} items, but the mixture was fitted to {len(self.items_)}")
-        if isinstance(X, Data) and data.items != self.items_ and set(data.items) == set(self.items_):
-            data = data.with_items(self.items_)
-        return joint_log_prob(MallowsRows(data), self.centers_.ranks, self.thetas_, self.weights_)
+        return joint_log_prob(MallowsRows(self._match_items(X)), self.centers_.ranks, self.thetas_, self.weights_)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the posterior probability of each component for each ranking."""
@@ -169,19 +163,22 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-probability per voter; ``y`` is ignored."""
-        counts = as_data(X).counts
-        return float(counts @ self.score_samples(X) / counts.sum())
+        log_likelihood, n_voters = self._log_likelihood(X)
+        return log_likelihood / n_voters
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion; smaller is better. A center counts as one parameter."""
-        counts = as_data(X).counts
-        n_parameters = 3 * len(self.weights_) - 1
-        return float(n_parameters * np.log(counts.sum()) - 2 * counts @ self.score_samples(X))
+        log_likelihood, n_voters = self._log_likelihood(X)
+        return float(np.log(n_voters)) * (3 * len(self.weights_) - 1) - 2 * log_likelihood
 
     def aic(self, X: Any) -> float:
         """Return Akaike's information criterion; smaller is better. A center counts as one parameter."""
-        n_parameters = 3 * len(self.weights_) - 1
-        return float(2 * n_parameters - 2 * as_data(X).counts @ self.score_samples(X))
+        return 2 * (3 * len(self.weights_) - 1) - 2 * self._log_likelihood(X)[0]
+
+    def _log_likelihood(self, X: Any) -> tuple[float, int]:
+        """Return the log-likelihood of all voters, and their number."""
+        data = self._match_items(X)
+        return float(data.counts @ self.score_samples(data)), data.n_voters
 
     def sample(self, n_rankings: int, *, rng: Seed = 0) -> tuple[Rankings, IntArray]:
         """Draw full rankings, and return them with their components."""
@@ -196,8 +193,7 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         return Rankings._trusted(ranks, self.items_), component
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+class Run(NamedTuple):
     """The result of one initialization."""
 
     centers: RankArray

@@ -18,8 +18,8 @@ from rankernel.kernels.base import prefixed
 from rankernel.rankings import Unlisted, check_no_missing
 
 
-class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn transformer of rankings: Rankings, Preferences, a data frame, or an array of ranks."""
+class RankingEstimator(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator for rankings: Rankings, Preferences, a data frame, or an array of ranks."""
 
     items_: tuple[str, ...]
     unlisted: Unlisted | None
@@ -116,7 +116,7 @@ class KernelParameters(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-class KernelTransformer(KernelParameters, RankingTransformer):
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters, RankingEstimator):  # type: ignore[misc]
     """A transformer of rankings with a kernel."""
 
     kernel: Any
