@@ -233,7 +233,7 @@ def test_coupling_from_the_past_with_small_blocks():
     """Many blocks of the past: the bias of stopping early would be visible."""
     before = along(CROWN)
     seeds = np.random.default_rng(5).integers(0, 2**64, size=10_000, dtype=np.uint64)
-    draws = le.coupled_draws(before, seeds, 4)
+    draws = np.array([le.coupled_draw(before, seed, 4) for seed in seeds])
     expected = [tuple(row) for row in le.enumerate_extensions(before).tolist()]
     assert pvalue_uniform(draws, expected) > 1e-3
 

@@ -90,20 +90,19 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 class Worker(Thread):
-    """A daemon thread that calls a function in a copy of the caller's context, and keeps its result or exception."""
+    """A daemon thread that calls a function in a copy of the caller's context, and keeps its exception."""
 
-    def __init__(self, function: Callable[[], Any], stop: StopFlag) -> None:
+    def __init__(self, function: Callable[[], object], stop: StopFlag) -> None:
         context = copy_context()
         context.run(_STOP.set, stop)
         super().__init__(target=context.run, args=(self._call, function), daemon=True)
-        self.value: Any = None
         self.error: BaseException | None = None
         self.finished = Event()  # an interrupt while a thread is joined may mark it as ended
         self.start()
 
-    def _call(self, function: Callable[[], Any]) -> None:
+    def _call(self, function: Callable[[], object]) -> None:
         try:
-            self.value = function()
+            function()
         except BaseException as error:
             self.error = error
         finally:
@@ -119,18 +118,16 @@ def run_interruptibly(function: Callable[..., Value], *arguments: Any) -> Value:
     """Return ``function(*arguments)``, computed in a worker thread so that signals are handled meanwhile."""
     if current_thread() is not main_thread():
         return function(*arguments)
-    stop = StopFlag()
-    worker = Worker(lambda: function(*arguments), stop)
-    wait_for([worker], stop)
-    value: Value = worker.value
-    return value
+    values: list[Value] = []
+    run_in_threads(lambda _: values.append(function(*arguments)), [None], 1)
+    return values[0]
 
 
 def run_in_threads(function: Callable[[Any], object], pieces: Iterable[Any], n_jobs: int | None = None) -> None:
     """Call a function for each piece of work, on several threads but not more than there are pieces.
 
     Pieces are taken one at a time from the iterable, so that a long list is never built. After an error or an
-    interrupt no further piece is started.
+    interrupt no further piece is started; after an interrupt, the current pieces have 1.5 s to end.
     """
     lock, stop, remaining = Lock(), StopFlag(), iter(pieces)
 
@@ -155,17 +152,6 @@ def run_in_threads(function: Callable[[Any], object], pieces: Iterable[Any], n_j
             workers.append(Worker(partial(work, first), stop))
         if not in_main:
             work(next_piece())
-    except BaseException:
-        stop.event.set()
-        raise
-    finally:
-        wait_for(workers, stop)
-    check_interrupt()  # pieces may be missing
-
-
-def wait_for(workers: list[Worker], stop: StopFlag) -> None:
-    """Wait for workers and raise their first error; after an interrupt, stop them."""
-    try:
         for worker in workers:
             worker.wait()
     except BaseException:
@@ -177,6 +163,7 @@ def wait_for(workers: list[Worker], stop: StopFlag) -> None:
     errors = [worker.error for worker in workers if worker.error is not None]
     if errors:
         raise next((error for error in errors if not isinstance(error, InterruptedWorkerError)), errors[0])
+    check_interrupt()  # pieces may be missing
 
 
 def check_interrupt() -> None:

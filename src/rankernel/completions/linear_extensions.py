@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankernel._loops.compiled import compiled, compiled_strictly
 from rankernel._loops.pairs import popcount
-from rankernel._loops.random_streams import GOLDEN, Streams, mix
+from rankernel._loops.random_streams import GOLDEN, mix
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import Seed, as_generator, check_choice, printable
 from rankernel._utils.resources import check_interrupt
@@ -554,8 +554,8 @@ def draw_by_coupling_from_the_past(before: Mask, n_draws: int, rng: np.random.Ge
     seeds = rng.integers(0, 2**64, size=n_draws, dtype=np.uint64)
     ranks = np.empty((n_draws, n_items), dtype=np.int16)
     sorted_relation = before[np.ix_(order, order)]
-    for number in range(n_draws):
-        ranks[number, order] = coupled_draws(sorted_relation, seeds[number : number + 1], n_items**3)[0]
+    for number, seed in enumerate(seeds):
+        ranks[number, order] = coupled_draw(sorted_relation, seed, n_items**3)
         check_interrupt()
     return ranks
 
@@ -605,23 +605,20 @@ def run_block(before: Mask, seed: np.uint64, n_steps: int, order: Indices, follo
 
 
 @compiled_strictly
-def coupled_draws(before: Mask, seeds: Streams, first_block: int) -> FullRanks:
-    """Return one exactly uniform linear extension per seed; items must be numbered along a linear extension.
+def coupled_draw(before: Mask, seed: np.uint64, first_block: int) -> FullRanks:
+    """Return one exactly uniform linear extension; items must be numbered along a linear extension.
 
     Blocks of doubled length reach back into the past until all linear extensions coalesce in one of them; the result is
     then updated through the later blocks with the same random numbers.
     """
-    n_items = len(before)
-    ranks = np.empty((len(seeds), n_items), dtype=np.int16)
-    order = np.empty(n_items, dtype=np.int64)
-    for d in range(len(seeds)):
-        block = 0
-        while not run_block(before, random_word(seeds[d], block), first_block << block, order, False):
-            block += 1
-        for later in range(block - 1, -1, -1):
-            run_block(before, random_word(seeds[d], later), first_block << later, order, True)
-        for position in range(n_items):
-            ranks[d, order[position]] = position
+    ranks, order = np.empty(len(before), dtype=np.int16), np.empty(len(before), dtype=np.int64)
+    block = 0
+    while not run_block(before, random_word(seed, block), first_block << block, order, False):
+        block += 1
+    for later in range(block - 1, -1, -1):
+        run_block(before, random_word(seed, later), first_block << later, order, True)
+    for position in range(len(before)):
+        ranks[order[position]] = position
     return ranks
 
 
