@@ -20,6 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import product
 from multiprocessing import get_context
@@ -158,25 +159,23 @@ def auto_cell(name: str, kind: str, n_items: int, _: str) -> dict[str, object] |
 
 
 def task_cell(name: str, kind: str, n_items: int, _: str) -> dict[str, object]:
-    """Return the measured seconds of a task, and whether its cost was announced."""
+    """Return the measured seconds of a task."""
     X = rankings(kind, N_TASK, n_items)
     TASKS[name](X[:20])  # compile
     before = peak()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        measured = processor_seconds(lambda: TASKS[name](X))
-    announced = any(issubclass(each.category, rk.CostWarning) for each in caught)
-    return {"N": N_TASK, "measured": measured, "announced": announced, "peak MB": peak() - before}
+    return {"N": N_TASK, "measured": processor_seconds(lambda: TASKS[name](X)), "peak MB": peak() - before}
 
 
 CELLS = {"exact": matrix_cell, "estimated": matrix_cell, "auto": auto_cell, "task": task_cell}
 
 
 def serve(cell: tuple[str, str, int, str], answer: Connection) -> None:
-    """Send the numbers of one cell."""
+    """Send the numbers of one cell; that its cost is announced is sent at once, because the process may be killed."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
     warnings.simplefilter("ignore")
+    warnings.simplefilter("always", rk.CostWarning)
+    warnings.showwarning = lambda *_: answer.send({"announced": True})
     try:
         answer.send(CELLS[cell[3]](*cell))
     except (rk.ExactnessError, ValueError) as error:
@@ -207,13 +206,18 @@ def rows(only: list[str]) -> Iterator[dict[str, object]]:
         process = context.Process(target=serve, args=(cell, sender))
         process.start()
         sender.close()
-        try:
-            row = receiver.recv()
-        except EOFError:
-            row = {"error": f"more than {MAX_SECONDS} s"}
+        found: list[dict[str, object] | None] = []
+        with suppress(EOFError):
+            while True:
+                found.append(receiver.recv())
         process.join()
-        if row is not None:
-            yield {"kernel": cell[0], "rankings": cell[1], "n": cell[2], "method": cell[3]} | row
+        if not found or found[-1] == {"announced": True}:
+            found.append({"error": f"more than {MAX_SECONDS} s"})
+        if found[-1] is not None:
+            row: dict[str, object] = {"kernel": cell[0], "rankings": cell[1], "n": cell[2], "method": cell[3]}
+            for part in found:
+                row |= part or {}
+            yield row
 
 
 def main() -> None:
@@ -227,7 +231,7 @@ def main() -> None:
         for row in rows(options.only):
             found.append(row)
             numbers = (f"{key} {row[key]:.3g}" for key in row if isinstance(row[key], float | int) and key != "n")
-            text = row.get("error") or ", ".join(numbers)
+            text = ", ".join([*numbers, *(str(row[key]) for key in ("error",) if key in row)])
             print(f"{row['kernel']:18} {row['rankings']:6} n={row['n']:<4} {row['method']:10} {text}", flush=True)
             if options.output is not None:
                 save(options.output, found)
