@@ -144,6 +144,28 @@ def test_paired_is_the_diagonal_of_the_matrix(kernel, method):
     )
 
 
+def test_draws_of_pairs_are_held_for_some_pairs_at_a_time():
+    X, Y = tops(3000, 100, 5), tops(3000, 100, 5, seed=1)
+    kernel, method = rk.Exponential("footrule", 1e-4), MonteCarlo(64, control_variates=0)
+    plan = kernel.plan(X, Y, method=method)
+    assert plan.bytes > 300e6  # of all draws
+    kernel.paired(X[:2], Y[:2], method=method)  # compiled
+    tracemalloc.start()
+    found = kernel.paired(X, Y, method=method)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.9 * plan.bytes
+    some = [0, 40, 99]
+    np.testing.assert_array_equal(found[some], np.diagonal(kernel.gram(X[some], Y[some], method=method)))
+
+
+def test_plans_announce_the_memory_of_draws():
+    X = tops(50, 40, 10)
+    exact, estimated = (rk.Mallows(0.1).plan(X, method=method) for method in ("exact", MonteCarlo(64)))
+    assert exact.bytes == 8 * 40 * 40
+    assert estimated.bytes >= exact.bytes + 2 * 40 * 64 * 50
+
+
 # ---------------------------------------------------------------------- announcements, threads, sizes
 
 

@@ -108,6 +108,7 @@ class Evaluator(ABC):
     direct: bool = False
     quick: bool = False
     preparation: float = 0.0  # approximate seconds on one core that do not depend on the number of entries
+    held_bytes: int = 0  # approximate memory besides the matrix: of draws
     n_blocks: int = 2  # independent blocks of draws, of which an unbiased diagonal needs two; none are needed if exact
 
     @abstractmethod
@@ -313,6 +314,7 @@ class RowsEvaluator(Evaluator):
             self.group_of[rows], self.index_in_group[rows] = number, np.arange(len(rows))
         evaluators = [each for _, each in groups]
         self.details = "; ".join(dict.fromkeys(each.details for each in evaluators))
+        self.held_bytes = sum(each.held_bytes for each in evaluators)
         self.block_side = min((each.block_side for each in evaluators), default=1)
         self.preparation = sum(each.preparation for each in evaluators)
 

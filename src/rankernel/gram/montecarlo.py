@@ -274,18 +274,18 @@ class MonteCarloEvaluator(Evaluator):
             if not self._sets:
                 seed = cast(int, self.method.rng)
                 seeds = [seed, *(int(stream_key(seed, f"replicate {r}")) for r in range(1, self.method.replicates))]
-                self.check_memory()
+                if self.held_bytes > ALWAYS_FITS:
+                    what = f"{len(seeds) * self.method.n_draws:,} draws for each of {len(self.rankings):,} rankings"
+                    check_bytes(self.held_bytes, what, "use a smaller n_draws, or fewer rankings")
                 self._sets += [self.draw_set(number) for number in seeds]  # shared with the evaluators of each side
             return self._sets
 
-    def check_memory(self) -> None:
-        """Raise a MemoryError if the draws do not fit."""
-        n_rankings, method = len(self.rankings), self.method
+    @property
+    def held_bytes(self) -> int:  # type: ignore[override]
+        """Approximate memory of the draws while they are made."""
         drawing = BYTES_WHILE_DRAWING_ORDERS if isinstance(self.rankings, PartialOrders) else BYTES_WHILE_DRAWING
-        needed = (drawing + BYTES_DRAWN * (method.replicates - 1)) * n_rankings * method.n_draws * self.n_items
-        if needed > ALWAYS_FITS:
-            what = f"{method.replicates * method.n_draws:,} draws for each of {n_rankings:,} rankings"
-            check_bytes(needed, what, "use a smaller n_draws, or fewer rankings")
+        of_item = drawing + BYTES_DRAWN * (self.method.replicates - 1)
+        return of_item * len(self.rankings) * self.method.n_draws * self.n_items
 
     def draw_set(self, seed: int) -> DrawSet:
         """Return draws of each ranking, which depend on the ranking and the seed only."""

@@ -77,6 +77,7 @@ OWN_EVALUATIONS = 2**20  # affordable kernel evaluations for the exact value of 
 FEWER_DRAWS = (16, 32)  # numbers of draws that "auto" considers where the default takes long
 MAX_STDERR = 1e-3  # root mean square of their standard errors, as a fraction of the largest squared norm
 PILOT_ROWS = 24  # rankings on which these are measured
+PAIRED_BYTES = 2**28  # memory of the draws of single entries that are computed at once
 COMPLETIONS_HELD = 2**20  # completions that are enumerated at once
 
 
@@ -240,8 +241,8 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """The size of the matrix in float64."""
-        return 8 * self.shape[0] * self.shape[1]
+        """The approximate memory of the matrix in float64, and of the draws of an estimate."""
+        return 8 * self.shape[0] * self.shape[1] + self._evaluator.held_bytes
 
     def __str__(self) -> str:
         of = f"of {count_text(self._X)}"
@@ -303,7 +304,18 @@ class Plan:
             raise ValueError(f"X has {n_rows} rankings and Y has {n_columns}; row i is paired with row i of Y")
         rows, columns = np.arange(len(self._X))[self._rows], np.arange(len(self._Y))[self._columns]
         _, first, inverse = np.unique(rows * len(self._Y) + columns, return_index=True, return_inverse=True)
-        found = single_entries(self._evaluator, self.kernel, rows[first], columns[first], n_jobs)
+        rows, columns, evaluator = rows[first], columns[first], self._evaluator
+        seconds = evaluator.preparation + evaluator.seconds(len(rows), len(rows)) / max(len(rows), 1)
+        announce_cost(f"the kernel of {len(rows):,} pairs of rankings", seconds / n_threads(n_jobs))
+        if evaluator.held_bytes <= PAIRED_BYTES:
+            found = single_entries(evaluator, self.kernel, rows, columns, n_jobs)
+        else:  # with the draws of some pairs at a time, which depend on the ranking only
+            found, step = np.empty(len(rows)), max(len(rows) * PAIRED_BYTES // evaluator.held_bytes, 1)
+            for part in slices(len(rows), step):
+                left, right = self._X[rows[part]], self._Y[columns[part]]
+                some = build(self.kernel, left, right, self.method, self._fallback)
+                index = np.arange(len(left))
+                found[part] = single_entries(some, self.kernel, index, index, n_jobs)
         return np.asarray(found[inverse.ravel()])
 
     @np.errstate(under="ignore")
@@ -380,7 +392,7 @@ class Plan:
         """
         is_matrix = check_array("weights", weights, "an array of numbers").ndim == 2
         right = check_numbers("weights", weights, (self.shape[1], None) if is_matrix else (self.shape[1],))
-        self._announce(n_jobs, 0)
+        self._announce(n_jobs, holds_matrix=False)
         inside = sum_by_index(right.reshape(len(right), -1), self._columns, len(self._Y))
         out = np.zeros((len(self._X), inside.shape[1]))
         for top, left, block in self._distinct.blocks(n_jobs=n_jobs):
@@ -516,11 +528,11 @@ class Plan:
         object.__setattr__(other, "_built", evaluator)
         return other
 
-    def _announce(self, n_jobs: int | None, n_bytes: int | None = None) -> None:
+    def _announce(self, n_jobs: int | None, holds_matrix: bool = True) -> None:
         """Warn if the matrix takes long or much memory."""
         seconds = self.seconds * n_threads(None) / min(n_threads(n_jobs), n_threads(None))
         what = f"the matrix of {self.shape[0]:,} x {self.shape[1]:,} entries"
-        announce_cost(what, seconds, self.bytes if n_bytes is None else n_bytes)
+        announce_cost(what, seconds, self.bytes if holds_matrix else self._evaluator.held_bytes)
 
     @property
     def _distinct(self) -> Plan:
