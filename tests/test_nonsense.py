@@ -17,10 +17,11 @@ import all_tests
 import numpy as np
 import pytest
 from nonsense import faults
+from sklearn.base import BaseEstimator
+from sklearn.gaussian_process import kernels as sklearn_kernels
 
 import rankernel as rk
-from rankernel import datasets, distances, io, plots
-from rankernel.completions import LogDensity
+from rankernel import completions, datasets, distances, io, plots, stats
 from rankernel.reports import Picture
 from rankernel.stats.mmd import mmd2_streamed
 
@@ -80,6 +81,18 @@ CALLS = {
         rk.Rankings.from_scores,
         {"scores": [[0, 1], [1, 0]], "items": ["a", "b"], "counts": [1, 2], "unlisted": "free"},
     ),
+    "Rankings.from_long": (
+        rk.Rankings.from_long,
+        {
+            "frame": GRADES,
+            "items": ["a", "b"],
+            "user": "query",
+            "item": "document",
+            "rank": None,
+            "score": "grade",
+            "unlisted": "last",
+        },
+    ),
     "Rankings.top": (BALLOTS.top, {"k": 2, "unlisted": "free"}),
     "Rankings.with_items": (BALLOTS.with_items, {"items": ["a", "b", "c", "d"], "unlisted": "free"}),
     "Rankings.to_frame": (BALLOTS.to_frame, {"count": "n"}),
@@ -96,6 +109,7 @@ CALLS = {
         },
     ),
     "Preferences.from_rankings": (rk.Preferences.from_rankings, {"rankings": BALLOTS, "users": list("stuv")}),
+    "Preferences.n_extensions": (PREFERENCES.n_extensions, {"max_down_sets": 100}),
     "Preferences.with_items": (PREFERENCES.with_items, {"items": list("dcbae")}),
     "concat": (rk.concat, {"parts": [BALLOTS, BALLOTS]}),
     # ------------------------------------------------------------------ kernels and distances
@@ -137,6 +151,7 @@ CALLS = {
         KERNEL.estimate,
         {"X": BALLOTS, "Y": FULL, "method": METHOD, "normalize": False, "gradient": False, "tol": 0.5, "n_jobs": 1},
     ),
+    "Kernel.paired": (KERNEL.paired, {"X": BALLOTS, "Y": FULL, "method": METHOD, "n_jobs": 1}),
     "Kernel.log_gram": (KERNEL.log_gram, {"X": BALLOTS, "Y": FULL, "n_jobs": 1}),
     "Kernel.plan": (KERNEL.plan, {"X": BALLOTS, "Y": FULL, "method": METHOD}),
     "Kernel.resolve": (rk.Mallows().resolve, {"X": BALLOTS}),
@@ -189,16 +204,32 @@ CALLS = {
         },
     ),
     "Uniform": (rk.Uniform, {}),
-    "LogDensity": (LogDensity, {"function": lambda ranks: np.zeros(len(ranks))}),
+    "LogDensity": (completions.LogDensity, {"function": lambda ranks: np.zeros(len(ranks))}),
+    "completions.draw": (
+        completions.draw,
+        {
+            "X": BALLOTS,
+            "n_draws": 4,
+            "coupling": "antithetic",
+            "completions": rk.Uniform(),
+            "rng": 0,
+            "rows": [0, 1, 2, 3],
+            "kernel": KERNEL,
+        },
+    ),
+    "completions.enumerate_completions": (
+        completions.enumerate_completions,
+        {"ranks": BALLOTS.ranks[2], "limit": 10},
+    ),
     "MallowsModel": (rk.MallowsModel, {"center": (0, 1, 2), "theta": 0.5, "max_down_sets": 100, "summary": None}),
-    "MallowsModel.fit": (rk.MallowsModel.fit, {"X": FULL}),
+    "MallowsModel.fit": (rk.MallowsModel.fit, {"X": FULL, "center": (0, 1, 2), "max_down_sets": 100}),
     "MallowsModel.log_prob": (rk.MallowsModel((0, 1, 2), 0.5).log_prob, {"X": FULL}),
     "MallowsModel.sample": (
         rk.MallowsModel((0, 1, 2), 0.5).sample,
         {"n_rankings": 4, "rng": 0, "items": ["a", "b", "c"]},
     ),
     "PlackettLuce": (rk.PlackettLuce, {"weights": [1.0, 2.0, 3.0], "summary": None}),
-    "PlackettLuce.fit": (rk.PlackettLuce.fit, {"X": FULL, "penalty": 0.1}),
+    "PlackettLuce.fit": (rk.PlackettLuce.fit, {"X": FULL, "penalty": 0.1, "max_iter": 100}),
     "PlackettLuce.log_prob": (rk.PlackettLuce([1.0, 2.0, 3.0]).log_prob, {"X": FULL}),
     "PlackettLuce.sample": (
         rk.PlackettLuce([1.0, 2.0, 3.0]).sample,
@@ -291,7 +322,7 @@ CALLS = {
     ),
     "PairwiseResult.plot": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().plot,
-        {"limit": 2},
+        {"limit": 2, "ax": None},
     ),
     "PairwiseResult.pair": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().pair,
@@ -307,11 +338,27 @@ CALLS = {
             rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9),
             rk.mmd_aggregated_test(FULL, BALLOTS, [KERNEL], n_permutations=99),
             rk.paired_test(FULL, BALLOTS, KERNEL, n_permutations=9),
+            rk.change_point_test(FULL, KERNEL, n_changes=1, n_permutations=9, min_rows=1),
+        )
+    },
+    **{
+        f"{type(result).__name__}.plot": (result.plot, {"ax": None})
+        for result in (
+            rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9),
+            rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9),
+            rk.mmd_aggregated_test(FULL, BALLOTS, [KERNEL], n_permutations=99),
+            rk.paired_test(FULL, BALLOTS, KERNEL, n_permutations=9),
+            rk.hsic_test(FULL, LABELS, KERNEL, n_permutations=9),
+            rk.trend_test(FULL, [1, 2, 3, 4], KERNEL, n_permutations=9),
+            rk.goodness_of_fit_test(FULL, rk.PlackettLuce([1.0, 2.0, 3.0]), KERNEL, n_simulations=9),
+            rk.change_point_test(FULL, KERNEL, n_permutations=9, min_rows=1),
+            rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 41)),
+            rk.SequentialMMDTest(KERNEL).update(FULL, FULL),
         )
     },
     "Differences.plot": (
         rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences().plot,
-        {"limit": 2},
+        {"names": ["u", "v"], "limit": 2, "ax": None},
     ),
     "hsic_test (given)": (rk.hsic_test, {"X": BALLOTS, "covariate": [1.0, 2.0, 3.0, 4.0], "given": [0, 0, 1, 1]}),
     "paired_test": (
@@ -374,6 +421,10 @@ CALLS = {
             "correction": "holm",
             "rng": 0,
         },
+    ),
+    "SystemComparison.most_different": (
+        rk.compare_systems(BALLOTS, queries=list("qqrr"), systems=list("stst"), n_permutations=9).most_different,
+        {"first": "s", "second": "t", "limit": 1},
     ),
     "SequentialMMDTest": (
         rk.SequentialMMDTest,
@@ -520,6 +571,15 @@ CALLS = {
             "time": [1, 2, 3],
             "labels": {"language": ["en", "de", "en"]},
             "items": ["a", "b", "c"],
+        },
+    ),
+    "Comparisons.from_frame": (
+        rk.Comparisons.from_frame,
+        {
+            "frame": {"a": ["x", "y"], "b": ["y", "z"], "winner": ["x", "z"], "who": ["s", "t"], "mood": ["u", "v"]},
+            "items": ["x", "y", "z"],
+            "columns": {"user": "who"},
+            "ignore": ["mood"],
         },
     ),
     "Comparisons.groups": (BATTLES.groups, {"by": "judge"}),
@@ -705,7 +765,7 @@ FUNCTIONS = {
     "progress",
     "rule",
 }  # any function is valid until it is called
-LEFT_OUT = {"name", "self", "y"}
+LEFT_OUT = {"name", "self", "cls", "y"}
 
 
 PICTURES = [name for name, each in vars(plots).items() if "ax" in getattr(each, "__annotations__", ())]
@@ -762,6 +822,47 @@ def test_table_is_complete():
         ):
             continue
         assert name in tried, f"{name} is not in the table"
-        given = {each for key, (_, good) in CALLS.items() if key.partition(" ")[0] == name for each in good}
-        missing = set(inspect.signature(thing).parameters) - given - LEFT_OUT
-        assert not missing, f"{name} has arguments that are not in the table: {missing}"
+        check_arguments(name, thing)
+
+
+def check_arguments(name, thing):
+    given = {each for key, (_, good) in CALLS.items() if key.partition(" ")[0] == name for each in good}
+    parameters = inspect.signature(thing).parameters.values()
+    missing = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD} - given - LEFT_OUT
+    assert not missing, f"{name} has arguments that are not in the table: {missing}"
+
+
+# What classes of kernels and completion models define, called by the package with arrays that it made; and the methods
+# of scikit-learn.
+CALLED_BY_THE_PACKAGE = {
+    rk.Kernel: ("matrix", "gradient", "facts", "features"),
+    rk.CompletionModel: ("draw", "draw_relation", "check_independent"),
+    BaseEstimator: ("get_params",),
+    sklearn_kernels.Kernel: ("get_params",),
+}
+EXTENSIONS = {"facts_of_distinct_items", "form", "gains", "depth_weights", "position_weights", "center_ranks"}
+EXTENSIONS |= {"nearest_valid_nu", "check_items", "evaluate", "insert", "set_params"}
+
+
+def public_methods():
+    """Return every method with arguments of the public classes, by the class that defines it."""
+    classes = [thing for _, thing in public_names() if isinstance(thing, type)]
+    for cls in dict.fromkeys([*classes, *(getattr(stats, name) for name in stats.__all__), rk.gram.Plan]):
+        left_out = {name for base, names in CALLED_BY_THE_PACKAGE.items() if issubclass(cls, base) for name in names}
+        for name in sorted({each for each in dir(cls) if each[0] != "_"} - left_out - EXTENSIONS):
+            method = inspect.getattr_static(cls, name)
+            method = getattr(method, "__func__", method)
+            if inspect.isfunction(method) and method.__module__.startswith("rankernel."):
+                yield f"{cls.__name__}.{name}", method
+
+
+def test_table_has_all_methods():
+    tried = {name.partition(" ")[0] for name in CALLS}
+    owners = {}  # the names under which an inherited method may be in the table
+    for name, method in public_methods():
+        owners.setdefault(method, [f"Kernel.{method.__name__}"]).append(name)
+    for method, names in owners.items():
+        if set(inspect.signature(method).parameters) - {"self", "cls"}:
+            found = sorted(tried.intersection(names))
+            assert found, f"{' and '.join(names[1:])}: not in the table"
+            check_arguments(found[0], method)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import factorial, prod
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, get_args
@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from rankernel._utils import Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import (
     check_array,
+    check_instance,
     check_integer,
     check_list,
     check_numbers,
@@ -242,10 +243,12 @@ class Rankings:
         """
         if (rank is None) == (score is None):
             raise RankingError("give either ", Argument("rank"), " or ", Argument("score"), ", the name of a column")
+        if not is_frame(frame):
+            check_instance("frame", frame, Mapping, "a data frame, or a mapping of names to columns")
         names = [str(name) for name in (frame.columns if is_frame(frame) else frame)]
         value = score if rank is None else rank
         for argument, name in (("user", user), ("item", item), ("rank" if score is None else "score", value)):
-            if name not in names:
+            if check_instance(argument, name, str, "the name of a column") not in names:
                 raise RankingError(Argument(argument, name), f" is not a column; the columns are {', '.join(names)}")
         numbers = check_numbers("rank" if score is None else "score", list(frame[value]), (None,))
         from rankernel.columns import frame_columns, long_ranks

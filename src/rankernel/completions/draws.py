@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import Streams, normal, seed_state, substream, uniform
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import Seed, as_seed, check_choice, check_instance, check_integer, stream_key
+from rankernel._utils.checks import Seed, as_seed, check_array, check_choice, check_instance, check_integer, stream_key
 from rankernel._utils.resources import run_interruptibly
 from rankernel.completions.linear_extensions import draw_extensions
-from rankernel.errors import Argument, ArgumentTypeError, RankingError, SamplingWarning, warn
+from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError, SamplingWarning, warn
 from rankernel.rankings import FREE, as_rankings, check_positions, unique_rows
 
 Weighted = tuple[FullRanks, FloatArray | None]  # draws, and the logarithms of their importance weights if they have any
@@ -291,6 +291,10 @@ def draw(
     model = Uniform() if completions is None else completions
     check_instance("completions", model, CompletionModel, "a completion model such as Uniform()")
     joint = coupling_named(coupling, kernel)
+    if rows is not None:
+        rows = check_array("rows", rows, f"an array of {len(ranks)} row numbers >= 0")
+        if rows.shape != (len(ranks),) or rows.dtype.kind not in "iu" or (rows < 0).any():
+            raise ArgumentValueError("rows", rows, f"an array of {len(ranks)} row numbers >= 0")
     streams = row_streams(ranks, as_seed(rng), rows=rows)
     full, logs = run_interruptibly(model.draw, ranks, n_draws, streams, joint)
     weights = None if logs is None else self_normalized_weights(logs)

@@ -17,11 +17,11 @@ from rankernel._loops.compiled import compiled, compiled_strictly
 from rankernel._loops.pairs import popcount
 from rankernel._loops.random_streams import GOLDEN, mix
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import Seed, as_generator, check_choice, printable
+from rankernel._utils.checks import Seed, as_generator, check_choice, check_integer, check_list, printable
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.preferences import Preferences
-from rankernel.rankings import FREE, check_positions, count_completions, relations_of_ranks
+from rankernel.rankings import FREE, as_rankings, check_positions, count_completions, relations_of_ranks
 
 DrawMethod = Literal["auto", "down-sets", "coupling"]
 Marginals = tuple[FloatArray, FloatArray]
@@ -411,12 +411,12 @@ def enumerate_completions(ranks: RankArray, limit: int = MAX_COMPLETIONS) -> Ful
            [0, 2, 1],
            [1, 2, 0]], dtype=int16)
     """
-    ranks = np.ascontiguousarray(ranks, dtype=np.int32)
-    check_positions(len(ranks))
-    number = n_completions(ranks)
-    if number > limit:
-        raise ExactnessError(f"the ranking has {number:,} completions; at most {limit:,} are enumerated")
-    return all_extensions(bit_rows(relations_of_ranks(ranks[None])[0].T), number)
+    row = as_rankings([check_list("ranks", ranks, "one ranking, the bucket index of each item")], "ranks").ranks
+    check_positions(row.shape[1])
+    number = n_completions(row[0])
+    if number > check_integer("limit", limit, 0, 2**63 - 1):
+        raise ExactnessError(f"the ranking has {number:,} completions; at most limit={limit:,} are enumerated")
+    return all_extensions(bit_rows(relations_of_ranks(row)[0].T), number)
 
 
 # ---------------------------------------------------------------------- counting and enumeration of linear extensions

@@ -108,7 +108,10 @@ class SystemComparison(PrintedResult):
 
     def most_different(self, first: str, second: str, *, limit: int = 10) -> list[tuple[str, float]]:
         """Return the queries in which the lists of two systems overlap least, with their overlaps."""
-        a, b = (self.systems.index(check_choice("system", name, self.systems)) for name in (first, second))
+        a, b = (
+            self.systems.index(check_choice(argument, name, self.systems))
+            for argument, name in (("first", first), ("second", second))
+        )
         order = np.argsort(self.overlaps[:, a, b], kind="stable")[: check_integer("limit", limit)]
         return [(self.queries[q], float(self.overlaps[q, a, b])) for q in order]
 
