@@ -311,7 +311,7 @@ def test_preferences_that_do_not_fit(free):
 
 def test_too_many_voters():
     many = rk.Rankings(DISTINCT.ranks, counts=np.full(len(DISTINCT), 10**9))
-    with pytest.raises(MemoryError, match="150,000,000,000 voters"):
+    with pytest.raises(rk.RankingError, match="150,000,000,000 voters"):
         rk.hsic_test(many, np.arange(150) % 2)
     with pytest.raises(MemoryError, match="150,000,000,000 voters"):
         rk.goodness_of_fit_test(many, rk.Uniform())

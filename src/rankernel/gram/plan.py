@@ -379,6 +379,7 @@ class Plan:
         for rows, columns in block_slices(*self.shape, self._side(side), self._symmetric):
             yield rows, columns, self.block(rows, columns, n_jobs=n_jobs)
 
+    @np.errstate(under="ignore")
     def times(self, weights: Any, *, n_jobs: int | None = None) -> FloatArray:
         """Return the matrix times a vector or a matrix, ``plan.gram() @ weights``, without holding the matrix.
 

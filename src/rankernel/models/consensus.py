@@ -303,10 +303,10 @@ def overall_mean(X: Data | Rows, statistic: Statistic, weights: FloatArray | Non
 
     Each row of ``weights`` replaces the counts of the distinct rows, and gives a mean of its own.
     """
-    distinct, one = as_rows(X.unique()), uniform_mean(statistic, X.n_items)[0]
-    counts = distinct.counts[None, :] if weights is None else weights
     if statistic == "pairs":
         check_bytes(24 * X.n_items**2, f"the matrix of pairwise preferences of {X.n_items:,} items")
+    distinct, one = as_rows(X.unique()), uniform_mean(statistic, X.n_items)[0]
+    counts = distinct.counts[None, :] if weights is None else weights
     total: FloatArray = np.zeros((len(counts), *one.shape))
     step = max(CHUNK_NUMBERS // max(one.size, len(counts)), 1)
     for start in range(0, len(distinct), step):

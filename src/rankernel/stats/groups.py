@@ -526,7 +526,7 @@ def mmd_test(
     >>> print(result)
     MMDResult
       statistic  0.6931
-      p-value    0.009 (999 permutations), 0.0036 (moments)
+      p-value    0.01 (999 permutations), 0.0092 (moments)
       effect     0.35 of the dispersion of the voters lies between the groups, 95% interval 0.0906 to 0.619
       kernel     Mallows(nu=0.6931471805599453)
       method     unbiased squared MMD, 999 permutations of the voters, kernel values: exact
@@ -603,10 +603,10 @@ def k_sample_test(
     >>> result.pvalue
     0.001
     >>> print(result.pairwise())
-    PairwiseResult: 2 of 3 pairs of groups differ at 0.05 (Holm, permutations)
+    PairwiseResult: 3 of 3 pairs of groups differ at 0.05 (Holm, permutations)
       north and south  adjusted p = 0.003, effect 0.49
       east and south   adjusted p = 0.003, effect 0.6
-      east and north   adjusted p = 0.063, effect 0.1
+      east and north   adjusted p = 0.048, effect 0.1
     """
     n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     if isinstance(X, Comparisons):
