@@ -23,6 +23,7 @@ Buckets = list[list[str]]
 
 # Possessive quantifiers, without which a long hexadecimal number takes quadratic time.
 NUMBER = re.compile(r"[+-]?(?:[0-9]{1,300}+\.?+[0-9]{0,300}+|\.[0-9]{1,300}+)(?:[eE][+-]?[0-9]{1,3})?")
+HEAD = 100_000  # rows that tell identifiers from labels
 # Between the positions, and between the tied items, of an order in one cell; part of no name.
 NEXT, TIED = "\x02", "\x01"
 
@@ -110,9 +111,7 @@ class Column:
             return False
         if self.kind in ("i", "u", "f"):
             return self.kind != "f" or not np.isnan(self.numbers).any()
-        cells = (
-            self.texts if "coded" in self.__dict__ else map(cell_text, self.values)
-        )  # most columns begin with a text
+        cells = self.texts if "coded" in self.__dict__ else map(cell_text, self.values)
         return all(NUMBER.fullmatch(text.strip()) for text in cells)  # most columns begin with a text
 
     @property
@@ -122,12 +121,13 @@ class Column:
 
     @cached_property
     def has_repeats(self) -> bool:
-        """Whether a text occurs in several rows."""
+        """Whether a text occurs in several of the first 100,000 rows; otherwise the column holds identifiers."""
         head = list(map(cell_text, islice(self.values, 1000)))
         if len(set(head)) < len(head):
             return True
-        unique = getattr(self.values, "is_unique", None)  # of a pandas series, which is faster than comparing texts
-        return len(self.texts) < len(self) if unique is None else not unique
+        if hasattr(self.values, "factorize"):  # a pandas series, which is faster than comparing texts
+            return not self.values[:HEAD].is_unique
+        return len(np.unique(self.codes[:HEAD])) < len(self.codes[:HEAD])
 
     @property
     def first_rows(self) -> IntArray:

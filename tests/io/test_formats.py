@@ -122,6 +122,13 @@ FILES = [
     ("v.csv", "tea,milk,beer\n8.5,-3,\n", {"layout": "scores", "ascending": True}, ["milk>tea>beer"]),
     ("v.csv", "tea,milk,beer\n85,30,92\n", {}, "line 2: .*layout='scores'"),
     ("v.csv", "tea,milk\nNone,1\n2,1\n", {}, ["milk>tea", "milk>tea"]),
+    ("v.csv", "voter,tea,milk,beer\na,1,0,1\nb,0,1,1\n", {}, "zeros and ones.*layout='ranks'.*layout='scores'"),
+    ("v.csv", "voter,tea,milk\na,1,0\nb,0,1\n", {}, "zeros and ones"),
+    ("v.csv", "voter,tea,milk,beer\na,1,0,1\nb,0,1,1\n", {"layout": "scores"}, ["beer=tea>milk", "beer=milk>tea"]),
+    ("v.csv", "tea,milk,beer\n1,2,0\n2,1,3\n", {}, r"leave out ranks.*na_values=\['0'\]"),
+    ("v.csv", "tea,milk,beer\n1,2,0\n2,1,3\n", {"na_values": ["0"]}, ["tea>milk>beer", "milk>tea>beer"]),
+    ("v.csv", "tea,milk\n8,99\n3,7\n", {"layout": "scores", "na_values": ["99"]}, ["tea>milk", "milk>tea"]),
+    ("v.csv", "A1,A2,tea,milk\n0.1,-0.2,1,2\n0.3,0.4,2,1\n", {}, r"'A2' holds '-0.2'.*ignore=\['A1', 'A2'\]"),
     ("v.csv", "id,tea,milk\n7,1,2\n", {}, ["tea>milk"]),
     # cast vote records
     (
@@ -200,6 +207,14 @@ FILES = [
         ['3*Ann>Bob "B"'],
     ),
     ("ward.csv", "2,1\n3,1,2,\nCandidate 1 or so,Ann,\n", {}, "2 candidates"),
+    # orders in lines of text, and lists of JSON
+    ("v.txt", "12 x tea > milk\n3 × milk > tea\n", {}, ["12*tea>milk", "3*milk>tea"]),
+    (
+        "v.json",
+        json.dumps({"candidates": ["tea", "milk"], "ballots": [{"count": 3, "ranking": ["tea", "milk"]}]}),
+        {},
+        ["3*tea>milk"],
+    ),
     # orders of the SUSHI data
     ("s.order", "4 1\n0 2 3 0\n0 4 0 1 2 3\n", {"items": list("abcd")}, ["d>a", "a>b>c>d"]),
     ("s.order", "4 1\n0 2 3 0\n", {"unlisted": "last"}, ["3>0>1=2"]),
@@ -296,6 +311,40 @@ def test_dominion_archive_of_several_files(tmp_path):
     votes = rk.read(tmp_path / "cvr.zip", unlisted="free")
     assert (shown(votes), votes.source.title) == (["Ann", "Ann"], "Mayor")
     assert votes.labels["Precinct"].tolist() == ["North", ""]
+
+
+UNISYN = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<CastVoteRecordReport xmlns="NIST_V0_cast_vote_records.xsd">{ballots}<Election ObjectId="Election_1">
+<Candidate ObjectId="Candidate_35"><Name>Ann</Name></Candidate>
+<Candidate ObjectId="Candidate_28"><Name>Bob</Name></Candidate>
+<Candidate ObjectId="Candidate_14"><Name>Cy</Name></Candidate>
+<Contest ObjectId="Contest_117"><ContestSelection ObjectId="Contest_117_R1"/></Contest>
+<Contest ObjectId="Contest_115"><ContestSelection ObjectId="Contest_115_R1"/></Contest></Election>
+<GpUnit ObjectId="P_1"><Name>North</Name></GpUnit></CastVoteRecordReport>"""
+
+
+def unisyn_ballot(number, contests):
+    """One ballot with a snapshot per contest; the positions of the marks by rank, 0 where there is none."""
+    text = f"<CurrentSnapshotId>S_{number}_117</CurrentSnapshotId><BallotStyleUnitId>P_1</BallotStyleUnitId>"
+    for contest, positions in contests.items():
+        marks = ""
+        for rank, position in enumerate(positions, start=1):
+            mark = f"yes</HasIndication><Position>{position}</Position>" if position else "unknown</HasIndication>"
+            marks += f"<CVRContestSelection><ContestSelectionId>Contest_{contest}_R{rank}</ContestSelectionId>"
+            marks += f"<Rank>{rank}</Rank><SelectionPosition><HasIndication>{mark}</SelectionPosition>"
+            marks += "</CVRContestSelection>"
+        text += f'<CVRSnapshot ObjectId="S_{number}_{contest}"><CVRContest><ContestId>Contest_{contest}</ContestId>'
+        text += f"{marks}</CVRContest><Type>original</Type></CVRSnapshot>"
+    return f"<CVR>{text}</CVR>"
+
+
+def test_unisyn_names_candidates_by_position(tmp_path):
+    path = tmp_path / "cvr.xml"
+    ballots = [{117: [35, 28], 115: [28, 14, 0]}, {117: [28, 0], 115: [14, 28, 35]}]
+    path.write_text(UNISYN.format(ballots="".join(unisyn_ballot(n, each) for n, each in enumerate(ballots))))
+    votes = rk.read(path, contest="117")
+    assert (shown(votes), votes.labels["Precinct"].tolist()) == (["Ann>Bob", "Bob>Ann"], ["North", "North"])
+    assert shown(rk.read(path, contest="115", unlisted="free")) == ["Bob>Cy", "Cy>Bob>Ann"]
 
 
 @pytest.mark.parametrize("n_lines", [4, 3, 2])

@@ -27,8 +27,8 @@ NA_MARKERS, OVERVOTES = (
     frozenset(word.replace("_", " ") for word in words.split()) for words in (NA_WORDS, OVERVOTE_WORDS)
 )
 WRITE_IN = re.compile(
-    r"\W*(?:(?:undeclared|unresolved|uncertified|unqualified|other)?[\s-]*(?:write[\s_-]*ins?|uwi)[\s:#-]*[0-9]*"
-    r"|undeclared)\W*",
+    r"\W*(?:(?:un)?(?:declared|resolved|certified|qualified|other)?[\s-]*(?:write[\s_-]*ins?|uwi)"
+    r"(?:[\s:#-]*[0-9]*|\s*[:(].*)|undeclared)\W*",
     re.IGNORECASE,
 )
 # Signs that may join several names in a cell, and which of these names must stand alone elsewhere.

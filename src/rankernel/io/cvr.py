@@ -43,7 +43,8 @@ def read_cvr(path: Any, **keywords: Any) -> Rankings:
     contests, choices and columns) and ClearBallot; the JSON of Dominion (``CvrExport.json`` with its manifests, in a
     folder or a .zip) and of the NIST common data format (also as XML), with adjudicated ballots; folders of XML files
     of Hart; and the .csv of Scottish councils. Columns that name no position are ignored, and ``source`` lists them.
-    The JSON of Dominion gives the labels Precinct, Batch, CountingGroup and Tabulator.
+    The JSON of Dominion gives the labels Precinct, Batch, CountingGroup and Tabulator, the common data format and Hart
+    the label Precinct.
 
     Parameters
     ----------
@@ -216,19 +217,17 @@ class Contest:
 
 
 Contests = dict[str, Contest]
-DOMINION_LABELS = ("Precinct", "Batch", "CountingGroup", "Tabulator")
+LABELS = ("Precinct", "Batch", "CountingGroup", "Tabulator")
 
 
 def read_export(source: SourceFile) -> Rankings:
     """Return the ballots of one contest in a file, folder or archive of JSON or XML documents."""
     contests: Contests = {}
-    labels: tuple[str, ...] = ()
     documents = dict(read_documents(source))
     try:
         names = {kind: manifest_names(documents, kind) for kind in MANIFESTS}
         for content in documents.values():
             if "Sessions" in content:
-                labels = DOMINION_LABELS
                 add_dominion(content, names, contests)
             elif "CVR" in content:
                 add_nist(content, contests)
@@ -252,7 +251,7 @@ def read_export(source: SourceFile) -> Rankings:
     contest = contests[title]
     lines = np.array([number for number, _, _ in contest.ballots], dtype=np.int64)
     texts = zip(*(texts for _, texts, _ in contest.ballots), strict=True)
-    columns = {name: Column(list(values)) for name, values in zip(labels, texts, strict=False)}
+    columns = {name: Column(list(values)) for name, values in zip(LABELS, texts, strict=False) if any(values)}
     table = Table(source, columns, lines)
     table.check_columns()
     ranks, items, repairs = read_ballots(ballot_columns(contest, source), source, contest.candidates, table.error)
@@ -412,47 +411,68 @@ def add_dominion(content: Mapping[str, Any], names: Mapping[str, Mapping[Any, st
 
 
 def add_nist(content: Mapping[str, Any], contests: Contests) -> None:
-    """Add the ballots of a report of the common data format, of the current snapshot of each ballot."""
+    """Add the ballots of a report of the common data format, of the current version of each ballot.
+
+    The older files of Unisyn name a candidate by the position of the mark: ``Position`` 135 is ``Candidate_135``.
+    """
     titles: dict[str, str] = {}
     choices: dict[str, str] = {}
+    people: dict[str, str] = {}
     for election in several(content, "Election"):
-        people = {each["@id"]: str(first(each, "Name", each["@id"])) for each in several(election, "Candidate")}
+        people |= {each["@id"]: str(first(each, "Name", each["@id"])) for each in several(election, "Candidate")}
         for contest in several(election, "Contest"):
             titles[contest["@id"]] = str(first(contest, "Name", contest["@id"])).strip()
             for choice in several(contest, "ContestSelection"):
                 ids = [each for text in several(choice, "CandidateIds") for each in str(text).split()]
-                write_in = "write-in" if first(choice, "IsWriteIn") in (True, "true") else choice["@id"]
-                named = " / ".join(people.get(each, each) for each in ids)
-                choices[choice["@id"]] = named or str(first(choice, "Selection", write_in))
+                named = " / ".join(people.get(each, each) for each in ids) or first(choice, "Selection")
+                if named:
+                    choices[choice["@id"]] = str(named)
+                elif first(choice, "IsWriteIn") in (True, "true"):
+                    choices[choice["@id"]] = "write-in"
                 if ids:
-                    contests.setdefault(titles[contest["@id"]], Contest()).candidates.setdefault(named)
+                    contests.setdefault(titles[contest["@id"]], Contest()).candidates.setdefault(str(named))
+    units = {unit["@id"]: str(first(unit, "Name", unit["@id"])) for unit in several(content, "GpUnit")}
     for number, record in enumerate(several(content, "CVR"), start=1):
-        snapshots = list(several(record, "CVRSnapshot"))
-        current_id = first(record, "CurrentSnapshotId")
-        current = [snapshot for snapshot in snapshots if snapshot.get("@id") == current_id] or snapshots[-1:]
-        for contest in several(current[0], "CVRContest"):
+        precinct = str(first(record, "BallotStyleUnitId", ""))
+        for contest in current_contests(record):
             contest_id = first(contest, "ContestId")
             marks = []
             for selection in several(contest, "CVRContestSelection"):
+                if "needs-adjudication" in several(selection, "Status"):
+                    continue
                 selected = first(selection, "ContestSelectionId")
                 for position in several(selection, "SelectionPosition") or [{}]:
                     counted = first(position, "IsAllocable", "yes")
                     marked = first(position, "HasIndication", "yes") == "yes" and counted != "no"
                     if marked and (selected is not None or counted == "yes"):
                         rank = first(position, "Rank", first(selection, "Rank", 1))
-                        marks.append((int(rank), choices.get(selected, str(selected or "write-in"))))
-            contests.setdefault(titles.get(contest_id, str(contest_id)), Contest()).add(number, (), marks)
+                        candidate = people.get(f"Candidate_{first(position, 'Position')}")
+                        other = "write-in" if selected is None or "CVRWriteIn" in position else str(selected)
+                        marks.append((int(rank), choices.get(selected, candidate or other)))
+            title = titles.get(contest_id, str(contest_id))
+            contests.setdefault(title, Contest()).add(number, (units.get(precinct, precinct),), marks)
+
+
+def current_contests(record: Mapping[str, Any]) -> list[Any]:
+    """Return the contests of the current snapshot of a ballot, or of all snapshots if each has other contests."""
+    snapshots = [(each.get("@id"), list(several(each, "CVRContest"))) for each in several(record, "CVRSnapshot")]
+    found = [contest for _, contests in snapshots for contest in contests]
+    if len({first(contest, "ContestId") for contest in found}) == len(found):
+        return found
+    current = first(record, "CurrentSnapshotId")
+    return next((contests for name, contests in snapshots if name == current), snapshots[-1][1])
 
 
 def add_hart(content: Mapping[str, Any], contests: Contests) -> None:
     """Add one ballot: the value of an option has a digit for each rank, which is 1 if the option is marked there."""
+    precinct = str(first(first(content, "PrecinctSplit", {}) or {}, "Name", ""))
     for contest in several(first(content, "Contests", {}) or {}, "Contest"):
         marks = []
         for option in several(first(contest, "Options", {}) or {}, "Option"):
             name = first(option, "Name") or "write-in"
             marks += [(rank, name) for rank, mark in enumerate(first(option, "Value", ""), start=1) if mark == "1"]
         entry = contests.setdefault(first(contest, "Name"), Contest())
-        entry.add(len(entry.ballots) + 1, (), marks)
+        entry.add(len(entry.ballots) + 1, (precinct,), marks)
 
 
 # ---------------------------------------------------------------------- Scottish councils

@@ -384,6 +384,9 @@ def long_trials(table: Table, **options: Any) -> list[list[dict[str, Any]]]:
 def check_plausible_ranks(table: Table, numbers: FloatArray) -> None:
     """Raise an error for numbers that may not be ranks: with gaps, as scores have, or zeros that may be anything."""
     best = min(1.0, np.fmin.reduce(numbers, axis=None, initial=1.0))  # ranks begin with 1 or 0
+    if best == 0 and np.fmax.reduce(numbers, axis=None, initial=0.0) <= 1:
+        row = int(np.argmax((numbers == 0).any(axis=1)))
+        raise layout_error(table, row, "there are only zeros and ones, which may be ranks from 0, or mean no and yes")
     for block in row_slices(numbers.shape):
         ordered = np.sort(numbers[block], axis=1)  # NaN comes last
         # Competition and dense ranking (1 2 2 4, 1 2 2 3) never exceed the index of the sorted item, nor do mean ranks.
@@ -394,10 +397,12 @@ def check_plausible_ranks(table: Table, numbers: FloatArray) -> None:
         if wrong.any() or zeros.any():
             row = int(np.argmax(wrong if wrong.any() else zeros))
             listed = ", ".join(f"{value:g}" for value in ordered[row][~np.isnan(ordered[row])][:20])
-            if wrong.any():
-                raise layout_error(table, row + block.start, f"the numbers {listed} leave out ranks, as scores do")
-            problem = f"0 occurs several times among {listed}; it may be the first rank, a score, or mean not ranked"
-            raise layout_error(table, row + block.start, problem, {"na_values": ["0"]})
+            problem = f"the numbers {listed} leave out ranks, as scores do"
+            if not wrong.any():
+                problem = (
+                    f"0 occurs several times among {listed}; it may be the first rank, a score, or mean not ranked"
+                )
+            raise layout_error(table, row + block.start, problem, *[{"na_values": ["0"]}] * int(best == 0))
 
 
 # ---------------------------------------------------------------------- one column per item
@@ -501,7 +506,7 @@ def item_numbers(table: Table, columns: Mapping[str, str], layout: Layout) -> tu
     free = np.zeros(numbers.shape, dtype=bool)
     for index, item in enumerate(items):
         column = table.columns[by_item[item]]
-        if column.is_numeric:
+        if column.is_numeric and not options.na_values:
             values = column.numbers
         else:
             values = column.mapped(lambda cell: cell_number(cell, is_missing, is_score), np.float64)
@@ -536,7 +541,10 @@ def with_point(cell: str) -> str:
 def cell_error(table: Table, row: int, name: str, is_score: bool) -> RankingError:
     """Return the error for a cell that is no rank or score."""
     expected = "a score is a number" if is_score else "a rank is an integer >= 0 or a mean rank of ties"
-    trials: list[list[dict[str, Any]]] = [[{"ignore": [name]}], [{"layout": "scores"}], [{"layout": "positions"}]]
+    numbers = {each: np.nan_to_num(table.columns[each].numbers) for each in unnamed_columns(table)}
+    wrong = [each for each, values in numbers.items() if (values % 1 != 0).any() or (values < FREE).any()]
+    ignored = [{"ignore": [name]}, {"ignore": wrong}]
+    trials: list[list[dict[str, Any]]] = [ignored, [{"layout": "scores"}], [{"layout": "positions"}]]
     problem = f"item {quoted(name)} holds {quoted(table.columns[name][row])}; {expected}"
     return table.error(row, problem, *advice(table, trials, "; give "))
 

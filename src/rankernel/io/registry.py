@@ -56,8 +56,9 @@ class Format:
 
 
 PREFLIB = re.compile(r"\s*#\s*FILE NAME:")
-# Two numbers; options, comments or withdrawn candidates; and a ballot.
+# Perhaps comments; two numbers; options, comments or withdrawn candidates; and a ballot.
 BLT = re.compile(
+    r"(?:\s*(?:#|//)[^\n]*\n)*"
     r"\s*[0-9]+[ \t]+[0-9]+[ \t,]*\r?\n(?:\s*[\[#/-][^\n]*\n)*\s*(?:\([^)]*\)\s*)?[1-9][0-9]* [^\n]*\b0[ ,]*\r?\n"
 )
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")

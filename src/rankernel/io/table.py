@@ -363,13 +363,14 @@ def json_records(source: SourceFile) -> Any:
     if {"columns", "data"} <= found.keys() <= {"columns", "data", "index"}:  # of pandas, split
         return [dict(zip(map(str, found["columns"]), row, strict=False)) for row in found["data"]]
     lists = [value for value in found.values() if isinstance(value, list) and value]
-    if len(lists) == 1 and isinstance(lists[0][0], dict | list):
-        return lists[0]
+    rows = [value for value in lists if isinstance(value[0], dict)]
+    if len(rows) == 1 or (len(lists) == 1 and isinstance(lists[0][0], list)):
+        return (rows or lists)[0]
     kinds = {type(value) for value in found.values()}
     if kinds == {dict}:  # of pandas, by the names of the columns or by the numbers of the rows
-        rows = [{name: column.get(key) for name, column in found.items()} for key in next(iter(found.values()))]
-        by_row = all(key.isdecimal() for key in found) and not all(map(str.isdecimal, next(iter(found.values()))))
-        return list(found.values()) if by_row else rows
+        if all(key.isdecimal() for key in found) and not all(map(str.isdecimal, next(iter(found.values())))):
+            return list(found.values())
+        return [{name: column.get(key) for name, column in found.items()} for key in next(iter(found.values()))]
     if kinds and not kinds & {dict, list}:
         return values
     if kinds != {list}:

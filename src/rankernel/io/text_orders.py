@@ -22,7 +22,7 @@ OrderLine = tuple[int, str, str]  # line, order and count
 
 MAX_FACTOR = 10_000  # of fractional weights, which are multiplied to be integers
 COMMENT = re.compile(r"(?:^\s*#|\s#(?=\s|$)).*")
-COUNT_FIRST = re.compile(r"(?P<count>[0-9]{1,15})\s*[:*]\s*(?P<order>.*)")  # 3: a > b
+COUNT_FIRST = re.compile(r"(?P<count>[0-9]{1,15})(?:\s*[:*×]\s*|\s+x\s+)(?P<order>[^>].*)")  # 3: a > b
 COUNT_LAST = re.compile(r"(?P<order>.*\S)\s*\*\s*(?P<count>[0-9]{1,15})")  # a > b * 3
 SUSHI = re.compile(r"\s*[0-9]+ 1\s*\n0 [0-9]+(?: [0-9]+)+\s*$", re.MULTILINE)
 VOTEKIT = re.compile(r"VoteKit (?:Rank|Score|Preference)Profile\b|Candidates\r?\n[^\n]*\nBallot Index,")
