@@ -1,5 +1,6 @@
 """Plans: the same kernel, method and seed for every public way to kernel values, and each computation done once."""
 
+import inspect
 import json
 import pickle
 import warnings
@@ -60,6 +61,9 @@ def ways(tmp_path):
         "NystromFeatures": lambda k, X, m: rk.NystromFeatures(3, kernel=k, method=m).fit(X).transform(X),
         "mmd2_streamed": lambda k, X, m: mmd2_streamed(X[:6], X[6:], k, method=m),
         **{name: partial(hypothesis_test, name) for name in all_tests.TESTS},
+        "SequentialMMDTest": lambda k, X, m: rk.SequentialMMDTest(k.resolve(X), method=m).update(X[:7], X[7:]),
+        "agreement": lambda k, X, m: rk.agreement(X, k, method=m),
+        "KernelRankingRegressor": lambda k, X, m: rk.KernelRankingRegressor(kernel=k, method=m).fit(X, X).predict(X),
         "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=())),
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
         "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, method=m),
@@ -102,6 +106,12 @@ def with_gpytorch(kernel, X, method):
 
 
 EVERY_WAY = pytest.mark.parametrize("way", ways(None))
+
+
+def test_every_public_name_with_a_method_is_a_way():
+    names = {name for name in rk.__all__ if callable(getattr(rk, name))} - {"Plan"}  # its method is the resolved one
+    signatures = {name: inspect.signature(getattr(rk, name)).parameters for name in names}
+    assert {name for name, parameters in signatures.items() if "method" in parameters} <= set(ways(None))
 
 
 @pytest.fixture

@@ -411,6 +411,7 @@ def test_argument_that_is_not_stored():
 
     with pytest.raises(TypeError, match=r"self\.rate = rate"):
         Renamed().gram(ROWS)
+    assert repr(Renamed()) == "Renamed()"  # in a notebook, before the error that says what to add
 
 
 def test_attribute_that_cannot_be_compared():

@@ -395,7 +395,7 @@ def test_coverage_of_prediction_sets():
     for seed in range(20):
         X, y = noisy_labels(660, seed)
         model = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X[:180], y[:180])
-        certain = model.predict_set(X[180:], 0.8)
+        certain = model.predict_set(X[180:], confidence_level=0.8)
         right.append(1 - contradicted(certain, y[180:]).mean())
         stated.append(certain.before.sum(axis=(1, 2)).mean() / 6)
     assert np.mean(right) > 0.8 - 3 * np.std(right) / np.sqrt(20)
@@ -406,11 +406,11 @@ def test_coverage_of_prediction_sets():
 def test_prediction_sets_are_nested():
     X, y = noisy_labels(120, 1)
     model = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, y)
-    narrow, wide = (model.predict_set(X, level).before for level in (0.6, 0.9))
+    narrow, wide = (model.predict_set(X, confidence_level=level).before for level in (0.6, 0.9))
     assert (narrow >= wide).all()
     assert narrow.sum() > wide.sum() > 0
-    assert not model.predict_set(X, 1.0).before.any()  # 40 rows do not prove certainty
-    assert model.predict_set(X, 0.6).items == model.items_
+    assert not model.predict_set(X, confidence_level=1.0).before.any()  # 40 rows do not prove certainty
+    assert model.predict_set(X, confidence_level=0.6).items == model.items_
 
 
 def test_prediction_sets_of_matrices_counts_and_partial_labels():
@@ -418,13 +418,17 @@ def test_prediction_sets_of_matrices_counts_and_partial_labels():
     gram = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
     by_matrix = KernelRankingRegressor(1.0, kernel="precomputed").fit(gram, y)
     model = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, y)
-    np.testing.assert_array_equal(by_matrix.predict_set(gram, 0.7).before, model.predict_set(X, 0.7).before)
+    np.testing.assert_array_equal(
+        by_matrix.predict_set(gram, confidence_level=0.7).before, model.predict_set(X, confidence_level=0.7).before
+    )
     counted = rk.Rankings(y.top(2).ranks, counts=np.arange(90) % 3 + 1)
     weighted = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, y.top(2), np.arange(90) % 3 + 1)
     counts = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, counted)
-    np.testing.assert_array_equal(counts.predict_set(X, 0.7).before, weighted.predict_set(X, 0.7).before)
+    np.testing.assert_array_equal(
+        counts.predict_set(X, confidence_level=0.7).before, weighted.predict_set(X, confidence_level=0.7).before
+    )
     with pytest.raises(ValueError, match="confidence_level"):
-        model.predict_set(X, 2)
+        model.predict_set(X, confidence_level=2)
 
 
 @pytest.mark.parametrize("scale", [0.01, 100.0])
@@ -433,7 +437,9 @@ def test_prediction_sets_do_not_depend_on_the_scale_of_weights(scale):
     plain = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, y)
     scaled = KernelRankingRegressor(scale, kernel="rbf", gamma=0.3).fit(X, y, np.full(90, scale))
     for level in (0.5, 0.9):
-        np.testing.assert_array_equal(scaled.predict_set(X, level).before, plain.predict_set(X, level).before)
+        np.testing.assert_array_equal(
+            scaled.predict_set(X, confidence_level=level).before, plain.predict_set(X, confidence_level=level).before
+        )
 
 
 def test_prior_does_not_matter_for_full_labels():

@@ -5,7 +5,7 @@ import pytest
 from benchmarks import size
 
 # Upper limits of the number of files; measured by benchmarks/size.py.
-LIMITS = {"exact Gram matrix": 21, "Monte Carlo Gram matrix": 26}
+LIMITS = {"exact Gram matrix": 12, "Monte Carlo Gram matrix": 15}
 
 
 @pytest.mark.filterwarnings("ignore")  # of kernels with few draws

@@ -21,7 +21,7 @@ from rankernel.completions.linear_extensions import (
 )
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.kernels import as_kernel
+from rankernel.kernels.base import as_kernel
 from rankernel.preferences import Preferences, covering
 from rankernel.rankings import Rankings, as_rankings, relations_of_ranks
 

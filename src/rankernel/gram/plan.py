@@ -65,9 +65,8 @@ from rankernel.gram.rows import (
     check_n_items,
     rows_by_shape,
 )
-from rankernel.kernels import as_kernel
 from rankernel.kernels.algebra import Constant, Scaled, Sum
-from rankernel.kernels.base import MEDIAN, Kernel, check_matrix, check_max_items
+from rankernel.kernels.base import MEDIAN, Kernel, as_kernel, check_matrix, check_max_items
 from rankernel.rankings import Rankings
 
 BLOCK_SIDE = 2048  # rows and columns of a block, unless another size is given

@@ -335,7 +335,7 @@ class Parameters:
     def __repr__(self) -> str:
         kind: Any = type(self)
         names = tuple(signature(kind)) or tuple(attributes(self))
-        values = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name, None) for name in names}
         shown = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
         return f"{type(self).__name__}({shown})"
 
@@ -605,7 +605,7 @@ class Kernel(Parameters, ABC):
 
 def combined(operation: str, *parts: Any) -> Kernel:
     """Return the result of an operation of :mod:`rankernel.kernels.algebra`, which imports this module."""
-    from rankernel.kernels import algebra, as_kernel
+    from rankernel.kernels import algebra
 
     operands = (as_kernel(part) if callable(getattr(part, "matrix", None)) else part for part in parts)
     kernel: Kernel = getattr(algebra, operation)(*operands)
@@ -615,6 +615,75 @@ def combined(operation: str, *parts: Any) -> Kernel:
 def prefixed(part: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a dictionary with ``part__`` before each key."""
     return {f"{part}__{name}": value for name, value in values.items()}
+
+
+# ---------------------------------------------------------------------- objects of other classes, and names
+
+
+def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
+    """Return a kernel unchanged, the kernel of a given name, or any object with a method ``matrix`` as a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or object with a method ``matrix``
+        The kernel, its name ("mallows"), or an object of any class whose method ``matrix(X, Y)`` returns the kernel
+        between the rows of two integer arrays of full rankings.
+    name : str
+        The name of the argument in error messages.
+
+    Returns
+    -------
+    Kernel
+        The kernel, with all methods of the base class.
+
+    Examples
+    --------
+    >>> as_kernel("mallows")
+    Mallows(nu='median')
+    >>> as_kernel("rbo")
+    RankBiasedOverlap(p=0.9)
+    >>> as_kernel("malows")
+    Traceback (most recent call last):
+    ValueError: kernel='malows' is not known; there are mallows, kendall, hamming, spearman, polynomial, diffusion, \
+rankbiasedoverlap, averageoverlap, dcg, rbo
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type) and hasattr(kernel, "matrix"):
+        raise TypeError(f"{name}={kernel.__name__} is a class; give an instance, such as {kernel.__name__}(...)")
+    if callable(getattr(kernel, "matrix", None)):
+        return adopted(type(kernel), vars(kernel))
+    if not isinstance(kernel, str):
+        advice = "; of a distance function d, give Exponential(distance=d)" if callable(kernel) else ""
+        raise TypeError(
+            f"{name}={short_repr(kernel)} is not a kernel; give one such as Mallows(0.1), its name 'mallows', or an "
+            f"object with a method matrix(X, Y){advice}"
+        )
+    from rankernel.kernels import KERNELS_BY_NAME
+
+    if kernel not in KERNELS_BY_NAME:
+        raise ValueError(f"{name}={short_repr(kernel)} is not known; there are {', '.join(KERNELS_BY_NAME)}")
+    return KERNELS_BY_NAME[kernel]
+
+
+def adopted(kind: type, attributes: dict[str, Any]) -> Kernel:
+    """Return an object of a class that has a method ``matrix`` as a kernel."""
+    kernel = Kernel.__new__(kernel_class(kind))
+    vars(kernel).update(attributes)
+    return kernel
+
+
+@lru_cache(maxsize=256)
+def kernel_class(kind: type) -> type[Kernel]:
+    """Return a subclass of a class that is a kernel, too; its kernels are pickled as objects of that class."""
+    members = {
+        "__eq__": Kernel.__eq__,
+        "__hash__": Kernel.__hash__,
+        "__reduce__": lambda self: (adopted, (kind, vars(self))),
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+    }
+    return type(kind.__name__, (kind, Kernel), members)
 
 
 # ---------------------------------------------------------------------- attributes of any class

@@ -18,8 +18,7 @@ from threadpoolctl import threadpool_limits
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer
 from rankernel.errors import missing_extra
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.learn.gpytorch import RankingKernel
 
 try:

@@ -14,8 +14,7 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices, terms
 from rankernel.gram.exact.features import mean_features
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Rankings, Unlisted
 

@@ -15,8 +15,7 @@ from rankernel.data import as_data
 from rankernel.errors import IndefiniteKernelWarning, RankingError, warn
 from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 
 Linkage = Literal["average", "complete", "single", "ward"]
 

@@ -17,8 +17,7 @@ from rankernel._utils.checks import Seed, as_seed, check_integer
 from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel.data import Data
 from rankernel.gram.plan import MethodLike, Plan
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.learn.hierarchy import gram_distances
 from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Unlisted

@@ -12,8 +12,7 @@ from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_integer, short_repr
 from rankernel._utils.resources import check_task
 from rankernel.gram.plan import MethodLike
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.learn.components import Components, components_of_features, components_of_gram
 from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Unlisted

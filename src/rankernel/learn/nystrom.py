@@ -12,8 +12,7 @@ from rankernel._utils.checks import Seed, as_seed, check_integer, check_number, 
 from rankernel._utils.resources import check_bytes
 from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Unlisted
 

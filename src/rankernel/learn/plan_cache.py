@@ -14,8 +14,7 @@ from rankernel._utils import FloatArray
 from rankernel.data import Data, as_data
 from rankernel.gram.estimate import gradient_of
 from rankernel.gram.plan import MethodLike, Plan, as_method
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import MEDIAN, Kernel
+from rankernel.kernels.base import MEDIAN, Kernel, as_kernel
 
 Block = tuple[FloatArray, dict[str, FloatArray]]  # values, and their derivative in each parameter
 

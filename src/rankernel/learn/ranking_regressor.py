@@ -336,7 +336,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         check_is_fitted(self)
         return np.concatenate(list(self._predict_targets(X, "pairs")))
 
-    def predict_set(self, X: Any, confidence_level: float = 0.9) -> Preferences:
+    def predict_set(self, X: Any, *, confidence_level: float = 0.9) -> Preferences:
         """Return the pairs of items whose order is certain, as a partial order for each row (split conformal).
 
         For a new row from the same distribution, the probability that its label contradicts none of the pairs is at

@@ -15,8 +15,7 @@ from rankernel._utils.resources import check_memory
 from rankernel.data import as_data
 from rankernel.gram.estimate import gradient_of
 from rankernel.gram.plan import MethodLike, Plan, as_method
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.learn.plan_cache import PlanCache, require_numeric
 from rankernel.rankings import Unlisted
 

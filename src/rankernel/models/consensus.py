@@ -19,8 +19,7 @@ from rankernel.errors import ArgumentTypeError, ArgumentValueError
 from rankernel.gram.evaluator import terms
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, lower_bound
 from rankernel.rankings import Rankings, order_text
 

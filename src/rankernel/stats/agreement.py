@@ -22,8 +22,7 @@ from rankernel._utils.resources import check_task
 from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.gram.plan import MethodLike
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.kendall import Kendall
 from rankernel.rankings import Rankings
 from rankernel.stats.base import PrintedResult, Sample, SummaryLines

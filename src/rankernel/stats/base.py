@@ -40,8 +40,7 @@ from rankernel.data import Data, with_counts
 from rankernel.errors import NotCharacteristicWarning, RankingError, SamplingWarning, warn
 from rankernel.gram.montecarlo import MonteCarlo
 from rankernel.gram.plan import MethodLike, Plan
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.rankings import FREE, Rankings
 from rankernel.stats._moments import CentredKernel, Moments

@@ -23,8 +23,7 @@ from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import median_rate
 from rankernel.gram.montecarlo import unbiased_method
 from rankernel.gram.plan import MethodLike, Plan
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.rankings import Rankings
 from rankernel.stats._permutations import count_exceedances

@@ -20,8 +20,7 @@ from rankernel._utils import FloatArray
 from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, check_labels, check_number, printable
 from rankernel.data import group_codes, only_rankings
 from rankernel.errors import RankingError, require
-from rankernel.kernels import as_kernel
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.positional import RankBiasedOverlap
 from rankernel.rankings import FREE, Rankings, dense_ranks, is_missing
 from rankernel.stats._permutations import PermutationStatistic, named_generator, sample_null_distribution
