@@ -221,7 +221,7 @@ def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
         if line.strip(" ,") and not re.match(r"\s*(?:#(?! *ALTERNATIVE NAME)|//)", line)
     ]
     for number, line in lines[:n_items]:
-        if len(re.findall(r'(?<!\\)"', line)) % 2:
+        if re.sub(r"\\.", "", line).count('"') % 2:
             raise tokens.source.error(number, f"{quoted(line)} cannot be read; is a quotation mark missing?")
         if BALLOT.fullmatch(line):
             raise tokens.source.error(number, f"the ballot {quoted(line)} follows a 0, which ends the ballots")
