@@ -272,6 +272,8 @@ def test_single_rankings():
         lambda data: rk.kemeny(data),
         lambda data: rk.KernelKMeans(2).fit(data),
         lambda data: rk.MallowsMixture(1).fit(data),
+        lambda data: rk.PlackettLuce.fit(data),
+        lambda data: rk.distances.kendall(data),
     ],
 )
 def test_tasks_for_rankings_name_the_conversions(call):

@@ -17,6 +17,7 @@ from rankernel.rankings import (
     FREE,
     Rankings,
     Unlisted,
+    check_no_comparisons,
     check_total_count,
     check_unlisted,
     dense_ranks,
@@ -55,11 +56,7 @@ def as_data(data: Any, unlisted: Unlisted | None = None, name: str = "X") -> Dat
         check_unlisted(unlisted)
     if isinstance(data, Rankings):
         return data
-    if hasattr(data, "match_ups"):
-        raise RankingError(
-            f"{name}: comparisons are not rankings; give {name}.preferences(by=...), one partial order per judge or "
-            f"other group, or {name}.rankings(by=...), one Bradley-Terry ranking per group"
-        )
+    check_no_comparisons(data, name)
     is_array = isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "if" and data.size
     # Arrays of relations, as given by np.asarray(preferences), hold two numbers that are no ranks.
     if is_array and data.flat[0] in (BEFORE, NOT_BEFORE) and ((data == BEFORE) | (data == NOT_BEFORE)).all():

@@ -593,11 +593,21 @@ def as_rankings(data: Any, name: str = "rankings") -> Rankings:
     """Return data as Rankings: rankings, preferences that are rankings, or a table of ranks."""
     if isinstance(data, Rankings):
         return data
+    check_no_comparisons(data, name)
     try:
         return data.to_rankings() if hasattr(data, "to_rankings") else Rankings(data)
     except RankingError as error:
         problem = "only rankings are supported: " if hasattr(data, "to_rankings") else ""
         raise RankingError(f"{name}: {problem}", *error.parts) from None
+
+
+def check_no_comparisons(data: Any, name: str) -> None:
+    """Raise an error for Comparisons, whose conversion to rankings is a choice of the caller."""
+    if hasattr(data, "match_ups"):
+        raise RankingError(
+            f"{name}: comparisons are not rankings; give {name}.preferences(by=...), one partial order per judge or "
+            f"other group, or {name}.rankings(by=...), one Bradley-Terry ranking per group"
+        )
 
 
 def as_full_ranking(center: Any, name: str = "center") -> Rankings:

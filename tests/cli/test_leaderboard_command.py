@@ -65,3 +65,13 @@ def test_wrong_options(battles, options, message):
     result = run("leaderboard", battles, *options)
     assert result.exit_code != 0
     assert message in result.stderr
+
+
+def test_item_that_always_wins(tmp_path):
+    """The message names an option that the command has."""
+    file = tmp_path / "battles.csv"
+    file.write_text("model_a,model_b,winner\na,b,model_a\nb,c,model_a\nc,b,model_a\na,c,model_a\n")
+    refused = run("leaderboard", file)
+    assert "give --prior 0.1" in " ".join(refused.stderr.split())
+    content = json.loads(run("leaderboard", file, "--prior", "0.1", "--json").stdout)
+    assert content["leaderboards"][""] == rk.leaderboard(rk.read_comparisons(file), prior=0.1).rows()

@@ -566,6 +566,9 @@ class Scoring:
         "--confidence-level P", "Confidence of all intervals.", COMPUTING, 0.95, min=0, max=1
     )
     resamples: int = option("--resamples N", "Number of resamples.", COMPUTING, 1000, min=20)
+    prior: float = option(
+        "--prior N", "Wins added in each direction between each two items (bradley_terry).", COMPUTING, 0.0, min=0
+    )
     seed: int = option("--seed N", "Seed of the random generator.", COMPUTING, 0, min=0)
 
 
@@ -584,8 +587,9 @@ def leaderboard(reading: Reading, writing: Writing, scoring: Scoring, file: File
             raise UsageError("a picture shows one leaderboard: leave out --by, or write a .csv file")
     data, by, described = read_items(file, reading)
     options: dict[str, Any] = {"score": scoring.score, "confidence_level": scoring.confidence_level}
+    options |= {"n_resamples": scoring.resamples, "prior": scoring.prior, "rng": scoring.seed}
     with progress("Resampling"):
-        found = compute_leaderboard(data, by=by, n_resamples=scoring.resamples, rng=scoring.seed, **options)
+        found = compute_leaderboard(data, by=by, **options)
     boards = found if isinstance(found, dict) else {"": found}
     if writing.output is not None:
         with atomic_file(writing.output, writing.force) as temporary:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import stats
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
@@ -144,16 +144,19 @@ def leaderboard(
     resample: Resample = "auto",
     by: Any = None,
     n_resamples: int = 1000,
+    prior: float = 0.0,
     rng: Seed = 0,
 ) -> Any:
     r"""Return the scores of items with confidence intervals, and the ranks that the data supports.
 
-    Resamples weight each voter, judge or comparison by an independent exponential variable (Bayesian bootstrap). Item i
-    is separated from item j if :math:`|s_i - s_j|` exceeds c standard errors, where c is the quantile of the largest
-    deviation over all pairs of items, with the quantile of the t distribution in place of the normal one, and pairs
-    that are already separated are left out of the maximum (step-down). With fewer than 20 voters or judges, c is at
-    least the quantile by Bonferroni's inequality. The rank of an item is then at least one more than the number of
-    items above it; these intervals hold for all items simultaneously.
+    Resamples weight each voter, judge or comparison by an independent exponential variable (Bayesian bootstrap). For
+    win rates and majority contests, whose pairs may have few comparisons, they are normal, and each judge or comparison
+    contributes its difference to the rate that the others predict. Item i is separated from item j if
+    :math:`|s_i - s_j|` exceeds c standard errors, where c is the quantile of the largest deviation over all pairs of
+    items, with the quantile of the t distribution in place of the normal one, and pairs that are already separated are
+    left out of the maximum (step-down). For items with fewer than 20 voters, judges or comparisons, c is at least the
+    quantile by Bonferroni's inequality. The rank of an item is then at least one more than the number of items above
+    it; these intervals hold for all items simultaneously.
 
     Parameters
     ----------
@@ -173,6 +176,9 @@ def leaderboard(
         The name of a label or the group of each row: one leaderboard per group, in a dictionary.
     n_resamples : int
         The number of resamples.
+    prior : float
+        For Bradley-Terry strengths: the number of wins added in each direction between each two items. It makes the
+        strengths of items finite that win or lose all comparisons.
     rng : int, Generator or None
         The seed of the resamples; the default 0 gives the same result in every call.
 
@@ -190,6 +196,7 @@ def leaderboard(
     """
     confidence_level = check_number("confidence_level", confidence_level, 0, 1)
     check_integer("n_resamples", n_resamples, 20)
+    prior = check_number("prior", prior, 0)
     check_choice("resample", resample, get_args(Resample))
     if is_frame(data):
         data = Rankings.from_scores(data, unlisted="free")
@@ -201,10 +208,19 @@ def leaderboard(
     if by is not None:
         groups, group = given.groups(by) if isinstance(given, Comparisons) else group_rows(given, by)
         options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "resample": resample}
-        options |= {"n_resamples": n_resamples, "rng": as_seed(rng)}
+        options |= {"n_resamples": n_resamples, "prior": prior, "rng": as_seed(rng)}
         return {each: leaderboard(given[group == number], **options) for number, each in enumerate(groups)}
-    scores, n_units, unit = resample_scores(given, name, resample, n_resamples, np.random.default_rng(as_seed(rng)))
-    return rank_items(given.items, scores, n_units, unit, name, confidence_level)
+    if name == "mean_rank" and not isinstance(given, Rankings):
+        raise ArgumentValueError("score", name, "'borda' or another score: only rankings have ranks")
+    by_judge = not isinstance(given, Comparisons) or (bool(given.judges) and resample != "comparisons")
+    if resample == "judges" and not (isinstance(given, Comparisons) and by_judge):
+        raise ArgumentValueError("resample", resample, "'comparisons': the judges are unknown")
+    if not isinstance(given, Comparisons):
+        units = f"{given.n_voters:,} voters"
+    else:
+        units = f"{len(np.unique(given.judge)):,} judges" if by_judge else f"{len(given):,} comparisons"
+    resamples = resample_scores(given, name, by_judge, n_resamples, prior, np.random.default_rng(as_seed(rng)))
+    return rank_items(given.items, resamples, units, name, confidence_level)
 
 
 def group_rows(data: Data, by: Any) -> tuple[tuple[str, ...], IntArray]:
@@ -219,58 +235,113 @@ def group_rows(data: Data, by: Any) -> tuple[tuple[str, ...], IntArray]:
 # ---------------------------------------------------------------------- scores of resamples
 
 
+class Resamples(NamedTuple):
+    """The scores of the data, and in further rows those of the resamples."""
+
+    scores: FloatArray
+    #: The number of independent units that compare or rank each item.
+    n_units: FloatArray
+    #: Whether the resamples are those of a Bayesian bootstrap, whose variance is too small if there are few units.
+    is_bayesian: bool
+
+
+class UnitWins(NamedTuple):
+    """Wins and comparisons by unit (judge, voter, or comparison) and ordered pair of items; a tie is half a win."""
+
+    unit: IntArray
+    cell: IntArray  # first * n_items + second
+    wins: FloatArray
+    games: FloatArray
+    counts: FloatArray  # how many equal units each is
+
+    def table(self, values: FloatArray, n_cells: int) -> Any:
+        """Return values as a sparse matrix with one row for each unit."""
+        return csr_array((values, (self.unit, self.cell)), shape=(len(self.counts), n_cells))
+
+
+def unit_wins(part: Comparisons | Data, by_judge: bool) -> UnitWins:
+    """Return the wins of judges or voters, or of single comparisons, of which equal ones are counted."""
+    data = part if isinstance(part, Comparisons) else comparisons_of(part)
+    low, high = np.minimum(data.first, data.second), np.maximum(data.first, data.second)
+    outcome = np.where(data.first < data.second, data.outcome, -data.outcome).astype(np.int64)
+    n, weights = data.n_items, data.weights
+    counts = np.ones(data.n_judges) if isinstance(part, Comparisons) else part.counts.astype(np.float64)
+    unit = data.judge
+    if not by_judge:
+        unit = np.unique((low * n + high) * 3 + outcome, return_inverse=True)[1].ravel()
+        counts = np.asarray(np.bincount(unit, weights), dtype=np.float64)
+        weights = weights / np.maximum(counts[unit], np.finfo(float).tiny)
+    cells = np.tile(unit, 2) * n**2 + np.concatenate([low * n + high, high * n + low])
+    codes, index = np.unique(cells, return_inverse=True)
+    wins = np.concatenate([weights * (1 + outcome) / 2, weights * (1 - outcome) / 2])
+    sums: list[FloatArray] = [np.bincount(index.ravel(), each) for each in (wins, np.tile(weights, 2))]
+    return UnitWins(codes // n**2, codes % n**2, sums[0], sums[1], counts)
+
+
+def pairwise_resamples(
+    parts: Sequence[Comparisons | Data],
+    items: tuple[str, ...],
+    score: str,
+    by_judge: bool,
+    n_resamples: int,
+    prior: float,
+    rng: Any,
+) -> Resamples:
+    """Return scores that depend on the wins of each item over each other one, from parts of the data.
+
+    Rates of wins are normal variables around those of the data. Each unit contributes its difference to the rate that
+    the other units predict by Laplace's rule of succession, so a rate of few comparisons is not taken as certain.
+    """
+    n, n_units = len(items), np.zeros(len(items))
+    wins, games = np.zeros(n * n), np.zeros(n * n)
+    totals: FloatArray = np.zeros((n_resamples + 1, n * n))
+    for units in (unit_wins(part, by_judge) for part in parts):
+        wins += np.bincount(units.cell, units.wins * units.counts[units.unit], n * n)
+        games += np.bincount(units.cell, units.games * units.counts[units.unit], n * n)
+        seen = np.unique(units.unit * n + units.cell // n)
+        n_units += np.bincount(seen % n, units.counts[seen // n], n)
+        if score == "bradley_terry":
+            weights = bootstrap_weights(units.counts, n_resamples, rng)
+            totals += weights @ units.table(units.wins, n * n)
+    if score == "bradley_terry":
+        totals[:] += prior * (1 - np.eye(n)).ravel()
+        return Resamples(bradley_terry_strengths(totals.reshape(-1, n, n), items), n_units, True)
+    compared = games > 0
+    rates = np.divide(wins, games, out=np.zeros(n * n), where=compared)
+    for units in (unit_wins(part, by_judge) for part in parts):
+        cell = units.cell
+        predicted = (wins[cell] - units.wins + 1) / (games[cell] - units.games + 2)
+        residuals = units.table((units.wins - units.games * predicted) / games[cell], n * n)
+        totals[1:] += rng.standard_normal((n_resamples, len(units.counts))) * np.sqrt(units.counts) @ residuals
+    totals += rates
+    if score == "copeland":
+        margin = np.where(compared & ~np.isclose(totals, 0.5, rtol=1e-12), np.sign(totals - 0.5), 0.0)
+        return Resamples((margin.reshape(-1, n, n).sum(axis=2) + n - 1) / 2, n_units, False)
+    n_opponents = np.maximum(compared.reshape(n, n).sum(axis=1), 1)
+    return Resamples(totals.reshape(-1, n, n).sum(axis=2) / n_opponents, n_units, False)
+
+
 def resample_scores(
-    data: Comparisons | Data, score: str, resample: Resample, n_resamples: int, rng: np.random.Generator
-) -> tuple[FloatArray, int, str]:
-    """Return the scores of the data and of each resample, and the number and kind of the independent units."""
-    if score == "mean_rank" and not isinstance(data, Rankings):
-        raise ArgumentValueError("score", score, "'borda' or another score: only rankings have ranks")
-    n, judges = data.n_items, isinstance(data, Comparisons) and data.judges and resample != "comparisons"
-    pairwise = isinstance(data, Comparisons) or score in ("bradley_terry", "copeland")
+    data: Comparisons | Data, score: str, by_judge: bool, n_resamples: int, prior: float, rng: np.random.Generator
+) -> Resamples:
+    """Return the scores of the data and of each resample."""
+    n, pairwise = data.n_items, isinstance(data, Comparisons) or score in ("bradley_terry", "copeland")
     check_bytes(8 * (n_resamples + 1) * n * (n if pairwise else 2), f"{n_resamples:,} resamples of {n:,} items")
     if isinstance(data, Comparisons):
-        if resample == "judges" and not data.judges:
-            raise ArgumentValueError("resample", resample, "'comparisons': the judges are unknown")
-        tables = iter([wins_by_unit(data, bool(judges))])
-        n_units, unit = (len(np.unique(data.judge)), "judges") if judges else (len(data), "comparisons")
-    else:
-        tables = tables_of_rows(data.unique(), score, n_resamples)
-        n_units, unit = data.n_voters, "voters"
-    totals: FloatArray = np.zeros((n_resamples + 1, n * n if pairwise else 2 * n))
-    for table, counts in tables:
-        totals += bootstrap_weights(counts, n_resamples, rng) @ table
+        parts = [data[data.weights > 0]]
+        return pairwise_resamples(parts, data.items, score, by_judge, n_resamples, prior, rng)
+    rows, step = data.unique(), max(CHUNK_NUMBERS // max(n**2 if pairwise else 2 * n, n_resamples), 1)
+    chunks = [rows[start : start + step] for start in range(0, len(rows), step)]
     if pairwise:
-        return pairwise_scores(totals.reshape(-1, n, n), score, data.items), n_units, unit
+        return pairwise_resamples(chunks, data.items, score, True, n_resamples, prior, rng)
+    totals: FloatArray = np.zeros((n_resamples + 1, 2 * n))
+    for rows in chunks:
+        totals += bootstrap_weights(rows.counts, n_resamples, rng) @ unit_scores(rows, score)
     sums, numbers = totals[:, :n], totals[:, n:]
     if (numbers[0] == 0).any():
         name = printable(data.items[int(np.argmin(numbers[0]))])
         raise RankingError(f"item {name!r} is ranked by no voter; remove it, or give ", Argument("score", "borda"))
-    return sums / numbers, n_units, unit
-
-
-def tables_of_rows(rows: Data, score: str, n_resamples: int) -> Iterator[tuple[Any, Any]]:
-    """Yield for chunks of rankings the numbers of each row whose sums determine the scores, and the counts."""
-    pairwise = score in ("bradley_terry", "copeland")
-    step = max(CHUNK_NUMBERS // max(rows.n_items**2 if pairwise else 2 * rows.n_items, n_resamples), 1)
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        table = wins_by_unit(comparisons_of(part), True)[0].toarray() if pairwise else unit_scores(part, score)
-        yield table, part.counts
-
-
-def wins_by_unit(data: Comparisons, by_judge: bool) -> tuple[Any, Any]:
-    """Return the wins of each item over each other one, where a tie is half a win, by unit; and the sizes of units.
-
-    The comparisons of one judge are one unit; equal comparisons without judges are units that are counted.
-    """
-    n, low, high = data.n_items, np.minimum(data.first, data.second), np.maximum(data.first, data.second)
-    outcome = np.where(data.first < data.second, data.outcome, -data.outcome).astype(np.int64)
-    units = np.unique(data.judge if by_judge else (low * n + high) * 3 + outcome, return_inverse=True)[1].ravel()
-    cells = np.concatenate([low * n + high, high * n + low])
-    wins = np.concatenate([data.weights * (1 + outcome) / 2, data.weights * (1 - outcome) / 2])
-    table = csr_array((wins, (np.tile(units, 2), cells)), shape=(units.max() + 1, n * n))
-    counts = np.ones(table.shape[0]) if by_judge else np.bincount(units, data.weights)
-    return table if by_judge else diags_array(1 / counts) @ table, counts
+    return Resamples(sums / numbers, numbers[0], True)
 
 
 def bootstrap_weights(counts: Any, n_resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -295,16 +366,9 @@ def unit_scores(rows: Data, score: str) -> FloatArray:
     return np.hstack([np.where(present, ranks, 0.0), present])
 
 
-def pairwise_scores(wins: FloatArray, score: str, items: tuple[str, ...]) -> FloatArray:
-    """Return the scores of items from matrices of wins, shape (n, n_items, n_items), the first one from the data."""
+def bradley_terry_strengths(wins: FloatArray, items: tuple[str, ...]) -> FloatArray:
+    """Return the strengths for matrices of wins, shape (n, n_items, n_items), the first one from the data."""
     games = wins + wins.transpose(0, 2, 1)
-    if score == "copeland":
-        margin = np.sign(np.where(np.isclose(wins, games / 2, rtol=1e-12), 0.0, wins - games / 2))
-        return np.asarray((margin + 1).sum(axis=2) / 2 - 0.5)
-    if score == "borda":
-        compared = games[0] > 0
-        rates = np.divide(wins, games, out=np.zeros_like(wins), where=compared[None])
-        return np.asarray(rates.sum(axis=2) / np.maximum(compared.sum(axis=1), 1))
     counts = PairCounts.of_matrices(wins[0], np.zeros_like(wins[0]), "half")
     check_connected(counts, 0.0, items)
     result = np.tile(maximize_likelihood(counts)[0], (len(wins), 1))
@@ -341,22 +405,21 @@ def improve_strengths(wins: FloatArray, games: FloatArray, strengths: FloatArray
 
 
 def rank_items(
-    items: tuple[str, ...], scores: FloatArray, n_units: int, unit: str, score: str, confidence_level: float
+    items: tuple[str, ...], resamples: Resamples, units: str, score: str, confidence_level: float
 ) -> Leaderboard:
-    """Return the leaderboard, where the first scores are those of the data and the others those of resamples."""
-    n, (own, resampled) = len(items), (scores[0], scores[1:])
+    """Return the leaderboard of scores."""
+    n, own = len(items), resamples.scores[0]
     sign = -1.0 if score == "mean_rank" else 1.0
     better = sign * own
     order = np.argsort(-better, kind="stable")
-    above = separated(better, sign * resampled, n_units, confidence_level)
+    above = separated(resamples._replace(scores=sign * resamples.scores), confidence_level)
     low, high = 1 + above.sum(axis=0), n - above.sum(axis=1)
-    scale, quantile = small_sample(n_units, (1 - confidence_level) / 2)
-    errors = resampled.std(axis=0) * scale
+    correction, quantile = small_sample(resamples.n_units, (1 - confidence_level) / 2, resamples.is_bayesian)
+    errors = resamples.scores[1:].std(axis=0) * correction
     intervals = np.stack([own - quantile * errors, own + quantile * errors], axis=1)
     ranks = 1 + (better[:, None] > better + 1e-12 * (1 + np.abs(better))).sum(axis=0)
     names = tuple(items[item] for item in order)
     packed = np.packbits(above[np.ix_(order, order)][None], axis=2)
-    partial_order = Preferences._trusted(packed, names, np.ones(1, dtype=np.int64), ("0",), ((),))
     return Leaderboard(
         names,
         own[order],
@@ -364,42 +427,46 @@ def rank_items(
         intervals[order],
         ranks[order],
         np.stack([low, high], axis=1)[order],
-        partial_order,
+        Preferences._trusted(packed, names, np.ones(1, dtype=np.int64), ("0",), ((),)),
         score,
         confidence_level,
-        f"{n_units:,} {unit}",
+        units,
     )
 
 
-def small_sample(n_units: int, probability: float) -> tuple[float, float]:
-    """Return the factor of standard errors, and the t quantile that is exceeded with this probability."""
-    freedom = max(n_units - 1, 1)
-    return float(np.sqrt((n_units + 1) / freedom)), float(stats.t.isf(probability, freedom))
+def small_sample(n_units: FloatArray, probability: Any, is_bayesian: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the factors of standard errors, nan for a single unit, and the t quantiles with this probability."""
+    freedom = np.maximum(n_units - 1, 1)
+    correction = (
+        np.where(n_units > 1, np.sqrt((n_units + 1) / freedom), np.nan) if is_bayesian else np.ones(len(n_units))
+    )
+    return correction, np.asarray(stats.t.isf(probability, freedom))
 
 
-def separated(scores: FloatArray, resampled: FloatArray, n_units: int, confidence_level: float) -> Mask:
+def separated(resamples: Resamples, confidence_level: float) -> Mask:
     """Return whether item i is above item j, for all pairs simultaneously, by the step-down of Romano and Wolf.
 
     A difference that is the same in all resamples is that of all units; it is judged by the sign test.
     """
-    n, alpha = len(scores), 1 - confidence_level
+    (scores, resampled), alpha = (resamples.scores[0], resamples.scores[1:]), 1 - confidence_level
+    n, is_bayesian = len(scores), resamples.is_bayesian
     covariance = np.atleast_2d(np.cov(resampled, rowvar=False, bias=True))
     variances = np.diag(covariance)
     errors = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0.0))
     first, second = np.triu_indices(n, 1)
+    n_units = np.minimum(resamples.n_units[first], resamples.n_units[second])
     is_open = errors[first, second] > 1e-12 * (1 + np.abs(scores).max())
-    if 0.5 ** (n_units - 1) > alpha / max(len(first), 1):
-        first, second, is_open = first[is_open], second[is_open], is_open[is_open]
+    used = is_open | (is_bayesian & (0.5 ** (n_units - 1) <= alpha / max(len(first), 1)))
+    first, second, n_units, is_open = first[used], second[used], n_units[used], is_open[used]
     inverse = np.divide(1.0, errors[first, second], out=np.zeros(len(first)), where=is_open)
     difference = np.abs(scores[first] - scores[second]) * inverse
     deviations = np.ascontiguousarray((resampled - scores).T)
     while is_open.any():
         largest = largest_deviations(deviations, first[is_open], second[is_open], inverse[is_open])
         exceeded = float(stats.norm.sf(np.quantile(largest, confidence_level, method="higher")))
-        if n_units < FEW_UNITS:
-            exceeded = min(exceeded, alpha / 2 / is_open.sum())
-        scale, quantile = small_sample(n_units, exceeded)
-        new = is_open & (difference > quantile * scale)
+        chance = np.where(n_units < FEW_UNITS, min(exceeded, alpha / 2 / is_open.sum()), exceeded)
+        correction, quantile = small_sample(n_units, chance, is_bayesian)
+        new = is_open & (difference > quantile * correction)
         if not new.any():
             break
         is_open &= ~new
