@@ -274,7 +274,7 @@ def unit_wins(part: Comparisons | Data, by_judge: bool) -> UnitWins:
     cells = np.tile(unit, 2) * n**2 + np.concatenate([low * n + high, high * n + low])
     codes, index = np.unique(cells, return_inverse=True)
     wins = np.concatenate([weights * (1 + outcome) / 2, weights * (1 - outcome) / 2])
-    sums: list[FloatArray] = [np.bincount(index.ravel(), each) for each in (wins, np.tile(weights, 2))]
+    sums = [np.bincount(index.ravel(), each).astype(np.float64) for each in (wins, np.tile(weights, 2))]
     return UnitWins(codes // n**2, codes % n**2, sums[0], sums[1], counts)
 
 
