@@ -390,7 +390,12 @@ def test_adjusted_pvalues(tmp_path):
     comparisons = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)["comparisons"]
     assert {(each["first"], each["second"]) for each in comparisons} == {("x", "y"), ("x", "z"), ("y", "z")}
     assert comparisons[0]["adjusted_pvalue"] == pytest.approx(3 * min(each["pvalue"] for each in comparisons))
-    assert "p-value, corrected" in run("test", tmp_path / "x.csv", *options).stdout
+    smallest = 3 * min(each["moment_pvalue"] for each in comparisons)  # by Holm's correction
+    assert min(each["adjusted_moment_pvalue"] for each in comparisons) == pytest.approx(smallest)
+    words = run("test", tmp_path / "x.csv", *options).stdout
+    assert "p-value, corrected" in words
+    assert f"p = {smallest:.2g} (Pearson type III)" in words  # instead of the lower bound 3 / 500
+    assert not any(line.endswith("  ") for line in words.splitlines())  # tables are not padded
 
 
 def test_kernel_that_is_not_characteristic(votes):

@@ -28,7 +28,7 @@ def battles(tmp_path):
 def test_comparisons(battles):
     content = json.loads(run("leaderboard", battles, "--json").stdout)
     expected = rk.leaderboard(rk.read_comparisons(battles))
-    assert content["leaderboards"][""] == expected.rows()
+    assert content["leaderboard"] == expected.rows()
     printed = run("leaderboard", battles).stdout
     assert "300 comparisons resampled" in printed
     assert "b<i>" in printed
@@ -47,7 +47,7 @@ def test_groups(battles, tmp_path):
 def test_rankings_and_picture(tmp_path):
     picture = tmp_path / "ranks.svg"
     content = json.loads(run("leaderboard", "--score", "copeland", "--json", "-o", picture).stdout)
-    assert content["leaderboards"][""] == rk.leaderboard(rk.datasets.load_example().rankings, score="copeland").rows()
+    assert content["leaderboard"] == rk.leaderboard(rk.datasets.load_example().rankings, score="copeland").rows()
     assert picture.stat().st_size > 1000
 
 

@@ -26,6 +26,7 @@ from rankernel.reports.clusters import Settings, distinctions, letter
 from rankernel.reports.groups import (
     bootstrap_intervals,
     compare_groups,
+    excludes_zero,
     groups_to_compare,
     pairs_in_words,
     wilson_interval,
@@ -410,6 +411,9 @@ def test_only_differences_whose_interval_excludes_zero_are_listed():
     assert re.search(r"a ranks [\d.]+ positions \([\d.]+ to [\d.]+\) higher on average in x than in y", text)
     assert "c ranks" not in text
     assert {(each.first, each.second) for each in pairs_in_words(pair.differences)} >= {("a", "b")}
+    assert excludes_zero((0.006, 0.2))
+    assert not excludes_zero((0.004, 0.2))  # which is shown as 0.00 to 0.20
+    assert not excludes_zero((-7.0, -0.4), digits=0)
 
 
 def test_several_groups_have_effects_with_intervals_and_one_picture():

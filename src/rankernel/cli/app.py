@@ -596,7 +596,8 @@ def leaderboard(reading: Reading, writing: Writing, scoring: Scoring, file: File
             write_leaderboards(temporary, boards, reading.by)
     written = {} if writing.output is None else {"written": printable(writing.output)}
     if writing.json:
-        print_json({**described, "leaderboards": {name: board.rows() for name, board in boards.items()}, **written})
+        rows = {name: board.rows() for name, board in boards.items()}
+        print_json({**described, **({"leaderboards": rows} if reading.by else {"leaderboard": rows[""]}), **written})
         return
     screen = console()
     print_facts(screen, described | written)

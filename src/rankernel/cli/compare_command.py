@@ -298,11 +298,15 @@ def joint_text(found: GroupComparisons) -> str:
 
 
 def pair_cells(found: GroupComparisons, pair: Comparison) -> list[str]:
-    """Return the cells of a pair of groups."""
+    """Return the cells of a pair of groups; a p-value at the lower bound of permutations is that from moments."""
     from rankernel.reports.summary import pair_pvalue
     from rankernel.stats.base import mcse_text
+
+    pvalue = pair_pvalue(found, pair)
+    if found.at_bound(pair.pvalue) and np.isfinite(pair.adjusted_moment_pvalue):
+        pvalue = pvalue_text(pair.adjusted_moment_pvalue, 0, from_moments=True)
 
     sizes = " and ".join(f"{n:,}" for n in pair.n_voters)
     effect = effect_text(pair.effect, pair.effect_interval, "") + mcse_text(100 * pair.effect_mcse)
     result = "significant" if pair.differs else "not significant"
-    return [f"{pair.first} and {pair.second}", sizes, pair_pvalue(found, pair), effect, result]
+    return [f"{pair.first} and {pair.second}", sizes, pvalue, effect, result]

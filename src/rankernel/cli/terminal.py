@@ -273,7 +273,12 @@ def print_table(screen: Console, rows: list[list[str]], show_header: bool = True
         grid.add_column(printable(name), style="" if show_header or number else "dim")
     for row in rows[1:]:
         grid.add_row(*map(printable, row))
-    screen.print(grid)
+    if screen.is_terminal:
+        screen.print(grid)
+        return
+    with screen.capture() as text:
+        screen.print(grid)
+    screen.out("\n".join(line.rstrip() for line in text.get().splitlines()), highlight=False)
 
 
 def listed(names: Sequence[str], limit: int) -> str:

@@ -104,7 +104,7 @@ def group_numbers(found: GroupComparisons) -> dict[str, Any]:
 
 def pair_numbers(pair: Comparison) -> dict[str, Any]:
     """Return the test of two groups and, if it is described in detail, the differences that the page shows."""
-    names = ("first", "second", *NUMBERS, "adjusted_pvalue", "effect_interval")
+    names = ("first", "second", *NUMBERS, "adjusted_pvalue", "adjusted_moment_pvalue", "effect_interval")
     numbers: dict[str, Any] = {name: getattr(pair, name) for name in names}
     numbers |= {"n_first": pair.n_voters[0], "n_second": pair.n_voters[1]}
     if pair.differences is not None:

@@ -53,6 +53,7 @@ class Comparison:
     moment_pvalue: float
     effect: float  # share of the dispersion of the voters between the two groups
     effect_mcse: float
+    adjusted_moment_pvalue: float  # for the number of pairs, of the p-value from moments
     effect_interval: tuple[float, float] | None = None  # 95%
     null: FloatArray | None = None  # statistics of random divisions of the voters; None without a description
     differences: Differences | None = None  # None without a significant difference, as are the others
@@ -179,15 +180,21 @@ def one_comparison(
 ) -> GroupComparisons:
     """Return the comparison of two groups by one test."""
     numbers: dict[str, Any] = {name: getattr(result, name) for name in NUMBERS}
-    pair = Comparison(names[0], names[1], (result.n_voters[0], result.n_voters[1]), result.pvalue, **numbers)
+    numbers |= {"adjusted_pvalue": result.pvalue, "adjusted_moment_pvalue": result.moment_pvalue}
+    pair = Comparison(names[0], names[1], (result.n_voters[0], result.n_voters[1]), **numbers)
     sizes = {name: int(ballots.by_group[:, ballots.groups.index(name)].sum()) for name in names}
     return GroupComparisons(result, 2, sizes, [with_details(pair, result, ballots, settings.rng)])
 
 
 def comparisons_of(tests: PairwiseResult, sizes: dict[str, int]) -> list[Comparison]:
     """Return the comparisons of all pairs of groups, the most significant first."""
+    from rankernel.stats.pairwise import adjust_pvalues
+
     intervals = tests.effect_intervals.tolist() if len(tests) <= MAX_INTERVALS else [None] * len(tests)
     columns = {name: getattr(tests, name if name.endswith("mcse") else f"{name}s") for name in NUMBERS}
+    tested = np.isfinite(tests.pvalues)
+    columns["adjusted_moment_pvalue"] = np.full(len(tested), np.nan)
+    columns["adjusted_moment_pvalue"][tested] = adjust_pvalues(tests.moment_pvalues[tested], tests.correction)
     found = []
     for index in tests.order():
         first, second = tests.first[index], tests.second[index]
@@ -207,9 +214,9 @@ def certain_differences(differences: Differences) -> Differences:
     )
 
 
-def excludes_zero(interval: tuple[float, float]) -> bool:
-    """Return whether 0 is outside the interval of a change."""
-    return interval[0] > 0 or interval[1] < 0
+def excludes_zero(interval: Sequence[float], digits: int = 2) -> bool:
+    """Return whether 0 is outside the interval of a change, as it is shown with a number of digits."""
+    return round(interval[0], digits) > 0 or round(interval[1], digits) < 0
 
 
 def pairs_in_words(differences: Differences | None) -> tuple[PairDifference, ...]:

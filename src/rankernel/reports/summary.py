@@ -606,22 +606,22 @@ def group_differences(summary: Summary, pair: Comparison) -> list[str]:
     limit = 1 if len(items) == 2 else MAX_SHIFTS  # of two items, the second differs by as much
     changes = {each.item: (each.change or 0.0, each.change_interval) for each in pair.differences.items}
     if not wording.approvals:
-        for item, change, low, high, direction in largest_changes(changes, limit):
+        for item, change, low, high, direction in largest_changes(changes, limit, 2):
             numbers = {"shift": abs(change), "low": low, "high": high, "direction": direction}
             found.append(wording.say("item_shift", item_name=item, **numbers, **groups))
     first, second = pair.shares
     shares = dict(zip(items, zip(first.tolist(), second.tolist(), strict=True), strict=True))
     intervals = (100 * pair.share_intervals).tolist()
     changes = {item: (100 * (a - b), each) for (item, (a, b)), each in zip(shares.items(), intervals, strict=True)}
-    for item, _, low, high, _ in largest_changes(changes, min(limit, MAX_SHIFTS if wording.approvals else 2)):
+    for item, _, low, high, _ in largest_changes(changes, min(limit, MAX_SHIFTS if wording.approvals else 2), 0):
         texts = dict(zip(("share_first", "share_second"), map(percent, shares[item]), strict=True))
         found.append(wording.say("first_choice_shift", item_name=item, low=low, high=high, **texts, **groups))
     return found
 
 
-def largest_changes(changes: dict[str, Any], limit: int) -> Iterator[tuple[str, float, float, float, str]]:
+def largest_changes(changes: dict[str, Any], limit: int, digits: int) -> Iterator[tuple[str, float, float, float, str]]:
     """Yield the largest changes whose intervals exclude 0, with the ends of the intervals of their sizes."""
-    certain = [(item, change, ends) for item, (change, ends) in changes.items() if excludes_zero(ends)]
+    certain = [(item, change, ends) for item, (change, ends) in changes.items() if excludes_zero(ends, digits)]
     for item, change, ends in sorted(certain, key=lambda each: -abs(each[1]))[:limit]:
         low, high = sorted(map(abs, ends))
         yield item, change, low, high, "higher" if change > 0 else "lower"
