@@ -74,4 +74,4 @@ def test_item_that_always_wins(tmp_path):
     refused = run("leaderboard", file)
     assert "give --prior 0.1" in " ".join(refused.stderr.split())
     content = json.loads(run("leaderboard", file, "--prior", "0.1", "--json").stdout)
-    assert content["leaderboards"][""] == rk.leaderboard(rk.read_comparisons(file), prior=0.1).rows()
+    assert content["leaderboard"] == rk.leaderboard(rk.read_comparisons(file), prior=0.1).rows()

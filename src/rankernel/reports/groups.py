@@ -215,7 +215,7 @@ def certain_differences(differences: Differences) -> Differences:
 
 
 def excludes_zero(interval: Sequence[float], digits: int = 2) -> bool:
-    """Return whether 0 is outside the interval of a change, as it is shown with a number of digits."""
+    """Return whether 0 is outside the interval of a change, rounded to the shown number of digits."""
     return round(interval[0], digits) > 0 or round(interval[1], digits) < 0
 
 
