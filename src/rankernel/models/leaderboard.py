@@ -460,13 +460,14 @@ def separated(resamples: Resamples, confidence_level: float) -> Mask:
     first, second, n_units, is_open = first[used], second[used], n_units[used], is_open[used]
     inverse = np.divide(1.0, errors[first, second], out=np.zeros(len(first)), where=is_open)
     difference = np.abs(scores[first] - scores[second]) * inverse
+    sizes, size = np.unique(n_units, return_inverse=True)
     deviations = np.ascontiguousarray((resampled - scores).T)
     while is_open.any():
         largest = largest_deviations(deviations, first[is_open], second[is_open], inverse[is_open])
         exceeded = float(stats.norm.sf(np.quantile(largest, confidence_level, method="higher")))
-        chance = np.where(n_units < FEW_UNITS, min(exceeded, alpha / 2 / is_open.sum()), exceeded)
-        correction, quantile = small_sample(n_units, chance, is_bayesian)
-        new = is_open & (difference > quantile * correction)
+        chance = np.where(sizes < FEW_UNITS, min(exceeded, alpha / 2 / is_open.sum()), exceeded)
+        correction, quantile = small_sample(sizes, chance, is_bayesian)
+        new = is_open & (difference > (quantile * correction)[size])
         if not new.any():
             break
         is_open &= ~new
