@@ -4,7 +4,8 @@ Data sets are simulated from known strengths. A leaderboard is correct if no two
 or although they are equal; then all intervals of ranks contain the true ranks. The table gives the share of correct
 leaderboards with its standard error, and the mean number of ranks in an interval.
 
-``python benchmarks/leaderboard.py -o docs/benchmarks/leaderboard.json`` stores the numbers, and
+``python benchmarks/leaderboard.py -o docs/benchmarks/leaderboard.json`` stores the numbers (with ``--designs`` those of
+some designs, beside the others), and
 ``python -m benchmarks.pages`` writes them into the appendix of the benchmarks.
 """
 
@@ -56,6 +57,14 @@ def battles(
     return rk.Comparisons.from_arrays(first, second, outcome, judge=judge if n_judges else None, items=range(n))
 
 
+def round_robin(rng: np.random.Generator, strengths: np.ndarray, n_battles: int) -> rk.Comparisons:
+    """Return the same number of battles of each two items."""
+    first, second = (np.repeat(side, n_battles) for side in np.triu_indices(len(strengths), 1))
+    chance = 1 / (1 + np.exp(strengths[second] - strengths[first]))
+    outcome = np.where(rng.random(len(first)) < chance, 1, -1)
+    return rk.Comparisons.from_arrays(first, second, outcome, items=range(len(strengths)))
+
+
 DESIGNS: dict[str, Any] = {
     "10 voters": lambda rng, s: rankings(rng, s, 10),
     "30 voters": lambda rng, s: rankings(rng, s, 30),
@@ -66,15 +75,21 @@ DESIGNS: dict[str, Any] = {
     "2,000 battles, uneven schedule": lambda rng, s: battles(rng, s, 2000, uneven=True),
     "4,000 battles of 40 judges who differ": lambda rng, s: battles(rng, s, 4000, 40, 0.5),
     "4,000 battles of 12 judges who differ": lambda rng, s: battles(rng, s, 4000, 12, 0.5),
+    "win rates of 2 battles a pair": lambda rng, s: round_robin(rng, s, 2),
+    "win rates of 20 battles a pair": lambda rng, s: round_robin(rng, s, 20),
+    "contests of 2 battles a pair": lambda rng, s: round_robin(rng, s, 2),
+    "contests of 20 battles a pair": lambda rng, s: round_robin(rng, s, 20),
 }
+SCORES = {"win rates": "borda", "contests": "copeland"}  # by the beginning of the design; others have the default
 
 
 def measure(design: str, name: str, n_runs: int) -> dict[str, Any]:
     """Return the coverage and the mean length of the intervals of ranks."""
     rng, strengths = np.random.default_rng([len(design), len(name)]), STRENGTHS[name]
+    score = next((score for start, score in SCORES.items() if design.startswith(start)), None)
     correct, ranks = 0, 0.0
     for run in range(n_runs):
-        board = rk.leaderboard(DESIGNS[design](rng, strengths), n_resamples=400, rng=run)
+        board = rk.leaderboard(DESIGNS[design](rng, strengths), score=score, n_resamples=400, rng=run)
         true = strengths[[int(item) for item in board.items]]
         correct += not (board.above.before[0] & (true[:, None] <= true)).any()
         ranks += float((np.diff(board.rank_intervals, axis=1) + 1).mean())
@@ -84,11 +99,18 @@ def measure(design: str, name: str, n_runs: int) -> dict[str, Any]:
 def main() -> None:
     """Measure all designs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--designs", nargs="*", default=list(DESIGNS), choices=DESIGNS)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     cells = []
-    for design in DESIGNS:
+    if options.output is not None and options.output.exists():
+        cells = [
+            cell
+            for cell in json.loads(options.output.read_text(encoding="utf-8"))["rows"]
+            if cell["design"] not in options.designs
+        ]
+    for design in options.designs:
         for name in STRENGTHS:
             cells.append(measure(design, name, options.runs))
             print(cells[-1], flush=True)

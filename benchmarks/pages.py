@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -193,6 +194,36 @@ def mixture_components() -> Cells:
     return [[f"{w:.3f}", f"{theta:.3f}", ", ".join(map(SUSHI.__getitem__, center))] for w, theta, center in parameters]
 
 
+# Consensus rankings of the five clusters that the vignette of BayesMallows prints for these data.
+BAYES_MALLOWS = [
+    "shrimp, sea eel, squid, egg, fatty tuna, tuna, tuna roll, cucumber roll, salmon roe, sea urchin",
+    "fatty tuna, tuna, sea eel, shrimp, tuna roll, squid, egg, cucumber roll, salmon roe, sea urchin",
+    "fatty tuna, salmon roe, sea urchin, tuna, shrimp, tuna roll, squid, sea eel, egg, cucumber roll",
+    "sea urchin, fatty tuna, salmon roe, sea eel, shrimp, tuna, squid, tuna roll, egg, cucumber roll",
+    "fatty tuna, sea urchin, tuna, salmon roe, sea eel, tuna roll, shrimp, squid, egg, cucumber roll",
+]
+
+
+def discordant(first: str, second: str) -> int:
+    """Return the number of pairs that two orders rank differently."""
+    orders = [order.split(", ") for order in (first, second)]
+    return sum(
+        (orders[0].index(a) < orders[0].index(b)) != (orders[1].index(a) < orders[1].index(b))
+        for a, b in combinations(orders[0], 2)
+    )
+
+
+def mixture_matches() -> Cells:
+    """Return the distances of the printed rankings to the nearest center of the model with five components."""
+    centers = [cells[2] for cells in mixture_components()]
+    table = []
+    for printed in BAYES_MALLOWS:
+        distances = [discordant(printed, center) for center in centers]
+        nearest = distances.index(min(distances))
+        table.append([printed, str(nearest + 1), str(distances[nearest])])
+    return table
+
+
 def trec() -> Cells:
     """Return the table of pairs of versions of a TREC run."""
     return [
@@ -204,6 +235,25 @@ def trec() -> Cells:
         ]
         for row in rows("trec")
     ]
+
+
+def arena() -> Cells:
+    """Return the table of the first and the last models of LLMFAO."""
+    return [
+        [
+            row["item"],
+            str(row["rank"]),
+            f"{row['rank_low']} to {row['rank_high']}",
+            f"{row['bradley_terry']:.2f}",
+            f"{row['low']:.2f} to {row['high']:.2f}",
+        ]
+        for row in rows("arena")
+    ]
+
+
+def of_arena(*names: str) -> list[str]:
+    """Return counts of the analysis of LLMFAO."""
+    return [f"{content('arena')[name]:,}" for name in names]
 
 
 def cluster() -> Cells:
@@ -416,6 +466,37 @@ SENTENCES: list[tuple[str, str, Numbers]] = [
         ],
     ),
     (
+        "tutorials/arenas.md",
+        "The {} battles of {} models by {} judges that come",
+        lambda: of_arena("battles", "models", "judges"),
+    ),
+    ("tutorials/arenas.md", "{} of the battles are ties", lambda: [share(content("arena")["ties"])]),
+    (
+        "tutorials/arenas.md",
+        "the first model is 1 to {}: of the 1,711 pairs of models {} are separated",
+        lambda: [str(rows("arena")[0]["rank_high"]), *of_arena("separated")],
+    ),
+    (
+        "tutorials/arenas.md",
+        "belong to {} prompts. The preferences differ between prompts (p = {},",
+        lambda: [*of_arena("prompts"), short(content("arena")["p of prompts"])],
+    ),
+    (
+        "tutorials/arenas.md",
+        "Of the {} judges {} contradict themselves in a cycle; {} have enough battles for a ranking of their own, and {} of",
+        lambda: of_arena("judges", "judges with cycles", "judges with rankings", "outliers"),
+    ),
+    (
+        "tutorials/arenas.md",
+        "support any of the ranks 1 to {} for it",
+        lambda: [str(rows("arena")[0]["rank_high"])],
+    ),
+    (
+        "tutorials/arenas.md",
+        "median number of > battles of a model is {}.",
+        lambda: of_arena("median battles of a model"),
+    ),
+    (
         "tutorials/systems.md",
         "is {} for the original run, {} with the first 20 documents reversed and {} with",
         lambda: [f"{content('trec')['agreements'][name]:.3f}" for name in ("original", "reversed", "exchanged")],
@@ -433,7 +514,9 @@ TABLES: list[tuple[str, str, Callable[[], Cells]]] = [
     ),
     ("benchmarks/appendix.md", "| components | 1 | 2 | 3 | 4 | 5 | 6 |", mixture_bic),
     ("benchmarks/appendix.md", "| weight | theta | center |", mixture_components),
+    ("benchmarks/appendix.md", "| cluster of BayesMallows | nearest component | discordant pairs |", mixture_matches),
     ("guide/scaling.md", "| task | one process, two threads | 1 worker | 2 workers |", cluster),
+    ("tutorials/arenas.md", "| model | rank | possible ranks | strength | interval |", arena),
     ("tutorials/systems.md", "| versions | overlap | difference of agreements | adjusted p |", trec),
     ("contributing.md", "| | before | after |", size),
 ]
