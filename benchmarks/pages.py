@@ -483,9 +483,8 @@ SENTENCES: list[tuple[str, str, Numbers]] = [
     ),
     (
         "tutorials/arenas.md",
-        "Of the {} judges {} contradict themselves in a cycle; {} have enough battles for a ranking of their own, and "
-        "{} of these",
-        lambda: of_arena("judges", "judges with cycles", "judges with rankings", "outliers"),
+        "judges {} contradict themselves in a cycle; {} have enough battles for a ranking of their own, and {} of these",
+        lambda: of_arena("judges with cycles", "judges with rankings", "outliers"),
     ),
     (
         "tutorials/arenas.md",
