@@ -483,7 +483,7 @@ SENTENCES: list[tuple[str, str, Numbers]] = [
     ),
     (
         "tutorials/arenas.md",
-        "judges {} contradict themselves in a cycle; {} have enough battles for a ranking of their own, and {} of these",
+        "{} contradict themselves in a cycle; {} have enough battles for a ranking of their own, and {} of these",
         lambda: of_arena("judges with cycles", "judges with rankings", "outliers"),
     ),
     (
