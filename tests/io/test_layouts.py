@@ -216,6 +216,10 @@ def test_long_tables(tmp_path):
     assert shown(ranked) == ["y>x"]
     stated = read(tmp_path, "who,what,how\nv,x,2\nv,y,1\n", columns={"user": "who", "item": "what", "score": "how"})
     assert shown(stated) == ["x>y"]
+    text = "benchmark,item,score\nv,x,2\nv,y,1\n"  # a name of the user that is not known
+    assert shown(read(tmp_path, text, layout="long", columns={"user": "benchmark"})) == ["x>y"]
+    with pytest.raises(rk.RankingError, match=r"layout='long' and columns={'user': 'benchmark'}"):
+        read(tmp_path, text)
     books = '"User-ID";"ISBN";"Book-Rating"\n"7";"034X";"0"\n"7";"015X";"5"\n"8";"034X";"3"\n'
     assert shown(read(tmp_path, books)) == ["015X>034X", "034X"]
     for wrong in (LONG + "1,a,2,9\n", LONG + "4,a,x,9\n", LONG + ",a,2,9\n"):

@@ -446,7 +446,8 @@ def item_columns(table: Table, names: Sequence[str]) -> tuple[dict[str, str], li
             if name in labels
             else "does not look like an item"
         )
-        raise layout_error(table, 0 if name in labels else None, f"column {quoted(name)} {holds}", {"ignore": [name]})
+        trials = {"ignore": [name]}, {"layout": "long", "columns": {"user": name}}
+        raise layout_error(table, 0 if name in labels else None, f"column {quoted(name)} {holds}", *trials)
     return items, labels, tuple(ignored)
 
 
@@ -694,12 +695,15 @@ def order_cells(text: str) -> list[str]:
 
 
 def long_roles(table: Table, columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns of user, item, and rank or score, if exactly one column has each role.
+    """Return the columns of user, item, and rank or score, if exactly one column has each role that is not stated.
 
     Without a known name, the item is in the only other column that does not hold times, if users have several rows.
     """
-    found = {}
+    found = dict(table.source.options.columns or {})
+    columns = [name for name in columns if name not in found.values()]
     for role, words in LONG.items():
+        if role in found:
+            continue
         fitting = [name for name in columns if stem(name) in words or normalized(name) in words]
         if not fitting and role == "score":
             fitting = [name for name in columns if words & frozenset(normalized(name).split("_"))]
@@ -716,7 +720,7 @@ def long_roles(table: Table, columns: Sequence[str]) -> dict[str, str]:
 def long_rankings(table: Table) -> Rankings:
     """Return one ranking for each user of a table with one row per user and item."""
     source, options = table.source, table.source.options
-    roles = {**long_roles(table, list(table.columns)), **(options.columns or {})}
+    roles = long_roles(table, list(table.columns)) or options.columns or {}
     value = "rank" if "rank" in roles and "score" not in (options.columns or {}) else "score"
     for role in ("user", "item", value):
         if role not in roles:
