@@ -71,6 +71,7 @@ FILES = [
     ("ward.blt", '3 1\n1 2\n 3 1 0\n0\n"A" "B" "C"', {}, ["B>C>A"]),
     ("ward.blt", '2 1\n1 - 2 0\n0\n"Ann \\"A\\" Ash"\n"Bob"\n"x"', {}, ['Bob>Ann "A" Ash']),
     ("ward.blt", '2 1\n1 - 2 0\n0\n"Ann \\\\"\n"Bob"\n"x"', {}, ["Bob>Ann \\"]),
+    ("ward.blt", '1 1\n3 1 0\n0\n"Ann"\n"x"', {}, ["3*Ann"]),
     ("ward.blt", '2 1\n(id 4) 1 2 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["Bob>Ann"]),
     ("election.dat", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["3*Ann>Bob"]),
     ("ward.blt", '2 1\n3 1 5 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 5"),

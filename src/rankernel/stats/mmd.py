@@ -77,7 +77,7 @@ def mmd_aggregated_test(
     alpha: float = 0.05,
     n_jobs: int | None = None,
 ) -> AggregatedMMDResult:
-    """Test whether two samples of rankings have the same distribution, with several kernels at one level.
+    """Test whether two samples of rankings have the same distribution, with several kernels.
 
     Parameters
     ----------
