@@ -559,3 +559,16 @@ def test_random_sushi_groups_do_not_differ(sushi):
         X, Y = sushi.rankings[chosen[:60]], sushi.rankings[chosen[60:]]
         result.append(mmd_test(X, Y, rk.Mallows("median"), n_permutations=199, rng=run).pvalue)
     assert scipy.stats.kstest(result, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")
+def test_monte_carlo_error_of_aggregated_tests():
+    """The error is that of the p-value between the statistic plus and minus its error, which does not understate it."""
+    X, Y = (rk.datasets.mallows(40, center, 0.25, rng=1).top(3) for center in ([0, 1, 2, 3, 4, 5], [1, 0, 2, 3, 4, 5]))
+    kernels = [rk.Exponential("hamming", 0.5)]
+    methods = [rk.MonteCarlo(16, rng=seed, control_variates=0) for seed in range(10)]
+    results = [rk.mmd_aggregated_test(X, Y, kernels, n_permutations=499, method=method) for method in methods]
+    errors = np.array([result.statistic_mcse for result in results])
+    assert np.std([result.statistic for result in results]) < 1.5 * errors.mean()
+    assert errors.max() < 0.3  # of a common logarithm
+    assert rk.mmd_aggregated_test(X, Y, kernels, n_permutations=99, method="exact").statistic_mcse == 0
