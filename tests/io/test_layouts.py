@@ -4,6 +4,7 @@ import ast
 import io
 import json
 import re
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -160,6 +161,23 @@ def test_objects_of_json(tmp_path):
         read(tmp_path, "[[1, 2], [2, 1]]", "v.json")
     assert shown(read(tmp_path, "[[1, 2], [2, 1]]", "v.json", layout="ranks")) == ["1>2", "2>1"]
     assert shown(rk.read(pl.DataFrame({"ranking": [["a", "b"], ["b"]]}))) == ["a>b", "b>a"]
+
+
+def test_archives_of_one_file(tmp_path):
+    """A table and a BLT file in an archive are read like the files themselves; of several files one must be named."""
+    for name, text in (("votes.csv", "tea,milk\n1,2\n2,1\n"), ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob"\n"x"\n')):
+        path = tmp_path / f"{name}.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.mkdir("folder")
+            archive.writestr(f"folder/{name}", text)
+        alone = read(tmp_path, text, name)
+        assert rk.read(path) == alone
+        assert rk.read(io.BytesIO(path.read_bytes())) == alone
+    assert rk.read_csv(tmp_path / "votes.csv.zip") == read(tmp_path, "tea,milk\n1,2\n2,1\n")
+    with zipfile.ZipFile(tmp_path / "votes.csv.zip", "a") as archive:
+        archive.writestr("other.csv", "tea,milk\n1,2\n")
+    with pytest.raises(rk.RankingError, match=r"no \.json or \.xml file; name the file"):
+        rk.read(tmp_path / "votes.csv.zip")
 
 
 def test_file_objects_without_a_name(tmp_path):

@@ -457,6 +457,27 @@ def test_approval_ballots_have_their_own_sentences():
     assert not Source(Rankings([[0, 1, 1], [1, 0, 1]])).wording.approvals  # one choice each
 
 
+def test_groups_of_approval_ballots():
+    """Of x, 30 voters approve of a and b and 20 of a; of y, 30 of c and d, 10 of a and c, 10 of c; z is as x."""
+    rankings = Rankings(
+        [[0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1], [1, 1, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]],
+        list("abcd"),
+        counts=[30, 20, 30, 10, 10, 30, 20],
+    )
+    two = Source(rankings[:5], groups=np.repeat(["x", "y"], [2, 3]))
+    text = text_of(page_about(two, n_clusters=1, n_permutations=99))
+    assert "x and y approve of the items differently: none of 99 random divisions" in text
+    shift = r"a is approved of by 100% in x and by 20% in y \(difference (\d+) to (\d+) percentage points\)"
+    low, high = map(int, re.search(shift, text).groups())
+    assert low < 80 < high
+    assert "Share of each group that approves of the first item and not of the second" in text
+    assert "a but not c" in text  # of x all voters, of y none
+    three = Source(rankings, groups=np.repeat(["x", "y", "z"], [2, 3, 2]))
+    text = text_of(page_about(three, n_clusters=1, n_permutations=99))
+    assert "The 3 groups do not all approve of the items alike: none of 99 random divisions" in text
+    assert "Pairs that differ significantly: 2 of 3." in text
+
+
 def test_ballots_that_approve_all_are_counted(tmp_path):
     """Of 40 voters 20 approve of all three, 10 of X and Y, 6 of Z, 4 of none."""
     path = tmp_path / "a.cat"

@@ -86,8 +86,8 @@ def read(path: Any, *, format: str = "auto", **options: Any) -> Any:  # noqa: A0
     Parameters
     ----------
     path : path, list of paths of TREC runs, file object, or table
-        The file, plain or gzipped; for a cast vote record also a folder; or a frame, an Arrow table, or a list of
-        dictionaries.
+        The file, plain, gzipped or alone in a .zip; for a cast vote record also a folder; or a frame, an Arrow table,
+        or a list of dictionaries.
     format : str
         "auto", or one of "PrefLib", "BLT", "cast vote record", "TREC", "orders", "pairs",
         "comparisons" (battles as :class:`Comparisons`) and "table".
@@ -113,10 +113,8 @@ def read(path: Any, *, format: str = "auto", **options: Any) -> Any:  # noqa: A0
     """
     if isinstance(path, list) and path and all(isinstance(each, str | PathLike) for each in path):
         return read_trec(path, **options)
-    known = {field.name for field in dataclasses.fields(ReadOptions)}
-    chosen_options = ReadOptions(**{name: value for name, value in options.items() if name in known})
     data = is_frame(path) or isinstance(path, list) or hasattr(path, "to_pylist")
-    source = SourceFile("table" if data else path, chosen_options)
+    source = source_with("table", options) if data else source_with(path, options).unpacked()
     if isinstance(path, list) and not (path and all(isinstance(row, Mapping) for row in path)):
         raise ArgumentTypeError("path", path, "a file, a frame or a list of dictionaries")
     if data:
@@ -140,9 +138,13 @@ def named_format(name: str) -> Format:
 
 def is_table_of_pairs(path: Any, options: Mapping[str, Any]) -> bool:
     """Whether a file is recognised as a table of comparisons."""
+    return detected_format(source_with(path, options).unpacked()).name == "pairs"
+
+
+def source_with(path: Any, options: Mapping[str, Any]) -> SourceFile:
+    """Return the source with those options that some reader takes."""
     known = {field.name for field in dataclasses.fields(ReadOptions)}
-    source = SourceFile(path, ReadOptions(**{name: value for name, value in options.items() if name in known}))
-    return detected_format(source).name == "pairs"
+    return SourceFile(path, ReadOptions(**{name: options[name] for name in options if name in known}))
 
 
 def detected_format(source: SourceFile) -> Format:

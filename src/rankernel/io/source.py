@@ -282,7 +282,23 @@ class SourceFile:
     def of(cls, path: Any, reader: Callable[..., Any], keywords: Mapping[str, Any]) -> SourceFile:
         """Return the source for a reader, which is called with a path or, by ``read``, with the source itself."""
         options = ReadOptions.of(reader, keywords)
-        return path if isinstance(path, SourceFile) else cls(path, options)
+        return path if isinstance(path, SourceFile) else cls(path, options).unpacked()
+
+    def unpacked(self) -> SourceFile:
+        """Return the file in an archive of one file, otherwise the source itself."""
+        if self.is_folder or self.suffix != ".zip":
+            return self
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.raw)) as archive:
+                n_files = sum(not member.is_dir() for member in archive.infolist())
+        except Exception:  # the reader reports damaged archives
+            return self
+        if n_files != 1:
+            return self
+        ((name, content),) = (each for each in self.members("") if not each[0].endswith("/"))
+        file = io.BytesIO(content)
+        file.name = Path(name).name
+        return SourceFile(file, self.options)
 
     def with_options(self, **changes: Any) -> SourceFile:
         """Return the source, with its cached text, and other values of some options."""
