@@ -276,7 +276,8 @@ def fill_rankwise(name: str) -> Loop:
 def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
     """Count the discordant pairs, with the order of each pair of items as one bit unless there are many items."""
     if X.shape[1] > _loops.pairs.MAX_BIT_ITEMS:
-        _loops.pairs.kendall(X, Y, out)
+        n_buckets = np.full(max(len(X), len(Y)), X.shape[1])
+        _loops.pairs.count_discordant(X, np.argsort(X, axis=1), n_buckets, Y, Y, n_buckets, 0, out)
     else:
         fill_in_blocks(X, Y, out, _loops.pairs.pairs_in_order, _loops.pairs.differing_bits)
 

@@ -1,6 +1,6 @@
 """Compiled loops that several modules share: arrays in, arrays out.
 
-Modules are imported on first use, as ``_loops.pairs.kendall(...)``, so that importing rankernel neither
+Modules are imported on first use, as ``_loops.pairs.rankwise(...)``, so that importing rankernel neither
 imports numba nor compiles anything. Loops of one family of formulas are in the module of that family.
 """
 

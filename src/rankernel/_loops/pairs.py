@@ -119,18 +119,6 @@ def differing_bits(left, right, out):
                 out[i, j] += popcount(word ^ right[w, j])
 
 
-@compiled
-def kendall(X, Y, out):
-    """Count the pairs of items in opposite order, without bits for all pairs."""
-    n = X.shape[1]
-    order, words = np.empty(n, np.int64), np.zeros((n >> 6) + 1, np.uint64)
-    for i in range(X.shape[0]):
-        for a in range(n):
-            order[X[i, a]] = a
-        for j in range(Y.shape[0]):
-            out[i, j] = count_inversions(X[i], order, Y[j], Y[j], words)
-
-
 ONE, SIX, LOW_BITS = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
@@ -159,6 +147,19 @@ def count_inversions(x, order, position, end, words):
             words[bit >> SIX] |= ONE << (bit & LOW_BITS)
         start = stop
     return count
+
+
+@compiled
+def count_discordant(X, order, n_buckets, position, end, n_buckets_Y, max_cells, discordant):
+    """Count the discordant pairs of many items where there are more than ``max_cells`` pairs of buckets.
+
+    Arguments as in :func:`count_inversions`, for each ranking.
+    """
+    words = np.zeros((X.shape[1] >> 6) + 1, np.uint64)
+    for i in range(X.shape[0]):
+        for j in range(len(position)):
+            if n_buckets[i] * n_buckets_Y[j] > max_cells:
+                discordant[i, j] = count_inversions(X[i], order[i], position[j], end[j], words)
 
 
 FOOTRULE, SPEARMAN, HAMMING, LINF = range(4)

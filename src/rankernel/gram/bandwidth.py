@@ -79,7 +79,12 @@ def median_of_pairs(d: FloatArray, counts: FloatArray) -> float:
     np.fill_diagonal(pairs, counts * (counts - 1))
     if pairs.sum() == 0:
         return 1.0
-    return weighted_median(d.ravel(), pairs.ravel()) or float(np.average(d, weights=pairs)) or 1.0
+    values = d.ravel()
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(pairs.ravel()[order])
+    low, high = (np.searchsorted(cumulative, cumulative[-1] / 2, side=side) for side in ("left", "right"))
+    median = float(values[order[[low, min(high, len(order) - 1)]]].mean())  # of two values at the half, their mean
+    return median or float(np.average(d, weights=pairs)) or 1.0
 
 
 def all_distances(distance: Distance, X: Rows) -> FloatArray | None:
@@ -127,13 +132,3 @@ def completions_of(X: Rows, n_draws: int) -> RankArray:
         X.draw(n_draws, Uniform())[0] if isinstance(X, PartialOrders) else draw(X, n_draws, coupling="antithetic").ranks
     )
     return drawn.astype(np.int32)
-
-
-def weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """Return the median of weighted values; between two values, their mean."""
-    order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(weights[order])
-    half = cumulative[-1] / 2
-    low = order[np.searchsorted(cumulative, half, side="left")]
-    high = order[min(np.searchsorted(cumulative, half, side="right"), len(order) - 1)]
-    return float((values[low] + values[high]) / 2)

@@ -20,7 +20,7 @@ from rankernel._utils.resources import check_interrupt, n_threads, run_in_thread
 from rankernel.errors import ExactnessError
 from rankernel.gram.jackknife import Norms, cosines
 from rankernel.kernels.algebra import Constant, Scaled, Sum, Tree
-from rankernel.kernels.base import Facts, Kernel
+from rankernel.kernels.base import Kernel
 from rankernel.kernels.kendall import WeightedKendall
 
 Part = slice | Indices
@@ -376,13 +376,6 @@ def full_matrix(kernel: Kernel, X: RankArray, Y: RankArray) -> FloatArray:
     return np.asarray(function.value(d))
 
 
-def log_matrix(kernel: Kernel, facts: Facts, X: RankArray, Y: RankArray) -> FloatArray:
-    """Return the logarithm of a function of a distance between full rankings."""
-    if facts.distance is None or facts.function is None:
-        raise ExactnessError(f"the logarithm of {kernel} is not known: it is not a function of one distance; use gram")
-    return facts.function.log_value(facts.distance.between(X, Y))
-
-
 def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
     """Return the approximate time of a kernel value between two full rankings."""
     distance = kernel.facts(n_items).distance
@@ -467,7 +460,10 @@ class EnumerationEvaluator(Evaluator):
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the logarithm of the means of a function of a distance."""
         left, right = self.sides(block)
-        exponents = log_matrix(kernel, kernel.facts(left.ranks.shape[1]), left.ranks, right.ranks)
+        facts = kernel.facts(left.ranks.shape[1])
+        if facts.distance is None or facts.function is None:
+            raise ExactnessError(f"{kernel} is not a function of one distance, so its logarithm is unknown; use gram")
+        exponents = facts.function.log_value(facts.distance.between(left.ranks, right.ranks))
         largest = np.maximum.reduceat(np.maximum.reduceat(exponents, left.offsets[:-1], 0), right.offsets[:-1], 1)
         if not np.isfinite(largest).all():
             raise ExactnessError(f"{kernel} is 0 for all completions of some pair; use gram")

@@ -210,7 +210,8 @@ def resolved(method: MonteCarlo, kernel: Kernel, n_items: int, orders: bool) -> 
         if coupling_named(coupling, kernel).block_size(n_items, method.n_draws) * MIN_BLOCKS > method.n_draws:
             coupling = "iid"
     if degree == "auto":
-        degree = highest_degree(kernel, n_items) if uniform else 0
+        most = (2 if n_items <= MAX_ITEMS_SQUARED else 1) if uniform else 0
+        degree = max((power.degree for _, power in ControlVariates.of(kernel, n_items, most).powers), default=0)
     if orders:
         degree = min(int(degree), 1 if 2**n_items <= FEW_DOWN_SETS else 0)  # there are at most 2^n down-sets
     return replace(method, coupling=coupling, control_variates=degree)
@@ -563,8 +564,16 @@ class ControlVariates:
     @classmethod
     def of(cls, kernel: Kernel, n_items: int, degree: int) -> ControlVariates:
         """Return the control variates of a kernel up to a degree."""
-        found = ((i, powers_of(term.kernel, n_items, degree)) for i, term in enumerate(terms(kernel)))
-        return cls(n_items, tuple((i, power) for i, powers in found for power in powers))
+        found: list[tuple[int, Power]] = []
+        for i, term in enumerate(terms(kernel)):
+            facts = term.kernel.facts(n_items)
+            series, distance = facts.series(n_items), facts.distance
+            if series is None or distance is None or distance.form is None or distance.mean is None:
+                continue
+            highest, half_range = min(degree, len(series.coefficients)), distance.mean(n_items) / 2
+            powers = range(1, min(highest, MAX_DEGREE[distance.form.statistic]) + 1)
+            found += [(i, Power(distance, power, half_range)) for power in powers]
+        return cls(n_items, tuple(found))
 
     def __len__(self) -> int:
         return len(self.powers)
@@ -599,23 +608,6 @@ def weighted_sum(coefficients: FloatArray, parts: list[FloatArray]) -> FloatArra
     for coefficient, part in zip(coefficients[1:], parts[1:], strict=True):
         total = total + coefficient * part
     return np.asarray(total)
-
-
-def powers_of(kernel: Kernel, n_items: int, degree: int) -> tuple[Power, ...]:
-    """Return the control variates of one term of a kernel."""
-    facts = kernel.facts(n_items)
-    series, distance = facts.series(n_items), facts.distance
-    if series is None or distance is None or distance.form is None or distance.mean is None:
-        return ()
-    highest = min(degree, len(series.coefficients), MAX_DEGREE[distance.form.statistic])
-    half_range = distance.mean(n_items) / 2
-    return tuple(Power(distance, power, half_range) for power in range(1, highest + 1))
-
-
-def highest_degree(kernel: Kernel, n_items: int) -> int:
-    """Return the highest degree of control variates that is affordable for a number of items."""
-    most = 2 if n_items <= MAX_ITEMS_SQUARED else 1
-    return max((power.degree for _, power in ControlVariates.of(kernel, n_items, most).powers), default=0)
 
 
 # ---------------------------------------------------------------------- draws

@@ -584,10 +584,6 @@ class Plan:
             out[rows] = single_entries(evaluator, self.kernel, index, index, n_jobs, unbiased, parameter)
         return out[self._rows]
 
-    def _diagonal_gradient(self) -> dict[str, FloatArray]:
-        """Return the derivative of :meth:`diagonal` in each parameter."""
-        return {name: self._diagonal_entries(None, parameter=name) for name in self.kernel.params}
-
     def _new_rows(self, new: Any) -> tuple[Rows, Part]:
         """Return the distinct ones of new rankings of the same items, and the distinct ranking of each row."""
         given = as_rows(new, "new")
@@ -816,7 +812,7 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         sides = Completions.of_full(X.ranks), Completions.of_full(Y.ranks)
         return EnumerationEvaluator(kernel, *sides, "full rankings")
     try:
-        if found is None and facts.may_be_linear:
+        if found is None:
             found = linear_evaluator(kernel, X, Y, FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
         return NoExactValue(kernel, f"a partial order of {X.n_items} items, which is too large: {error}")

@@ -57,10 +57,6 @@ class Constant(Kernel):
         """Return the constant for every pair."""
         return np.full((len(X), len(Y)), self.value)
 
-    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
-        """Return an empty dictionary."""
-        return {}
-
     def facts(self, n_items: int) -> Facts:
         """Return that the kernel is positive semi-definite, and constant as a function of any distance."""
         return Facts(is_psd=True, max_dimension=1, function=AffinePower(self.value, 0.0))

@@ -226,12 +226,6 @@ class Facts:
         if not self.coupling:
             object.__setattr__(self, "coupling", "iid" if self.distance is None else self.distance.coupling)
 
-    @property
-    def may_be_linear(self) -> bool:
-        """Whether the kernel may be an inner product of features whose means over completions are known."""
-        has_features = self.feature_map is not None and self.function is None
-        return self.form is not None or has_features or isinstance(self.function, AffinePower)
-
     def series(self, n_items: int) -> PowerSeries | None:
         """Return the first terms of the kernel as a power series, which are used as control variates."""
         return None if self.distance is None or self.function is None else self.function.series(self.distance, n_items)

@@ -160,10 +160,6 @@ class WeightedKendall(Kernel):
         _loops.pairs.weighted_concordance(*orders, left, no_tie, right, other_no_tie, is_sum, out)
         return out
 
-    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
-        """Return an empty dictionary: the kernel has no parameters to tune."""
-        return {}
-
     def facts(self, n_items: int) -> Facts:
         """Return one feature for each ordered pair of items."""
         return Facts(

@@ -111,10 +111,6 @@ class DistanceInduced(Kernel):
         d = as_distance(self.distance).between
         return np.asarray((d(X, center) + d(Y, center).T - d(X, Y)) / 2, dtype=np.float64)
 
-    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
-        """Return an empty dictionary: the kernel has no parameters to tune."""
-        return {}
-
     def center_ranks(self, n_items: int) -> RankArray:
         """Return the center as an array of one row."""
         if len(self.center) != n_items:

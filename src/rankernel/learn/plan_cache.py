@@ -68,7 +68,8 @@ class GramBlocks:
     def diagonal(self, kernel: Kernel, X: Data, gradient: bool = False) -> Block:
         """Return the diagonal of a block, with its derivatives if ``gradient``."""
         plan = self.plan_against(kernel, X)
-        return plan.diagonal(), plan._diagonal_gradient() if gradient else {}
+        names = plan.kernel.params if gradient else ()
+        return plan.diagonal(), {name: plan._diagonal_entries(None, parameter=name) for name in names}
 
     def plan(self, kernel: Kernel, X: Data, Y: Data | None = None) -> Plan:
         """Return the plan of a block."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel._loops.compiled import compiled
-from rankernel._loops.pairs import count_inversions, popcount, stream
+from rankernel._loops.pairs import popcount, stream
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.combinatorics import tables
 from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, distinct_values
@@ -49,12 +49,6 @@ def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | N
         return evaluator
     distribution = evaluator.distribution
     return distribution if X.n_items <= MAX_ITEMS and distribution.table_size <= TABLE_SIZE else None
-
-
-def is_linear(kernel: Kernel, n_items: int) -> bool:
-    """Whether a kernel without parameters is a linear function of the distance."""
-    power = kernel.facts(n_items).function
-    return isinstance(power, AffinePower) and power.degree == 1 and not kernel.params
 
 
 def moment_power(kernel: Kernel, n_items: int) -> AffinePower | None:
@@ -136,8 +130,8 @@ class KendallEvaluator(Evaluator):
         self.kernel, self.X, self.Y, self.n_items, self.left = kernel, X, Y, X.n_items, Side(X)
         self.right = self.left if Y is X else Side(Y)
         self.exponential = is_exponential(kernel, self.n_items)
-        self.linear = not self.exponential and is_linear(kernel, self.n_items)
-        self.power = None if self.exponential else moment_power(kernel, self.n_items)
+        self.power = moment_power(kernel, self.n_items)
+        self.linear = self.power is not None and self.power.degree == 1
         if self.linear:
             self.direct = self.n_items <= _loops.pairs.MAX_BIT_ITEMS and not self.is_short
         else:
@@ -188,7 +182,7 @@ class KendallEvaluator(Evaluator):
         if not bits[0].shape[1]:
             max_cells = 4 * self.n_items + 64
             position, end = (array[columns] for array in self.right.positions)
-            count_discordant(X, order, n_buckets, position, end, n_buckets_Y, max_cells, discordant)
+            _loops.pairs.count_discordant(X, order, n_buckets, position, end, n_buckets_Y, max_cells, discordant)
         pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, sums_of, max_cells, discordant, sums)
         return discordant, sums
 
@@ -555,7 +549,7 @@ def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, max_cel
     """Count discordant pairs, and sum ``tables[g, m]`` over all pairs of buckets that share m >= 2 items.
 
     ``order[i]`` lists the items of ranking i, best first. ``bits`` are those of the pairs of items that each ranking
-    has in order and in reverse order; without words, :func:`count_discordant` has counted the pairs of rankings with
+    has in order and in reverse order; without words, ``count_discordant`` has counted the pairs of rankings with
     more than ``max_cells`` pairs of buckets.
     """
     n = X.shape[1]
@@ -571,19 +565,12 @@ def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, max_cel
                 )
                 continue
             if bits[0].shape[1]:
-                discordant[i, j] = opposite(bits[0][i], bits[1][i], bits_Y[0][j], bits_Y[1][j])
+                discordant[i, j] = 0
+                for w in range(bits[0].shape[1]):
+                    opposite = (bits[0][i, w] & bits_Y[1][j, w]) | (bits[1][i, w] & bits_Y[0][j, w])
+                    discordant[i, j] += np.int64(popcount(opposite))
             if len(tables) and n_buckets[i] < n and n_buckets_Y[j] < n:
                 sum_shared(X[i], order[i], Y[j], tables, column, sums[:, i, j])
-
-
-@compiled
-def count_discordant(X, order, n_buckets, position, end, n_buckets_Y, max_cells, discordant):
-    """Count discordant pairs of many items where there are too many pairs of buckets for a table."""
-    words = np.zeros((X.shape[1] >> 6) + 1, np.uint64)
-    for i in range(X.shape[0]):
-        for j in range(len(position)):
-            if n_buckets[i] * n_buckets_Y[j] > max_cells:
-                discordant[i, j] = count_inversions(X[i], order[i], position[j], end[j], words)
 
 
 @compiled
@@ -608,15 +595,6 @@ def from_cells(x, rows, y, columns, tables, cells, column, sums):
         for c in range(columns):
             column[c] += cells[r * columns + c]
     return discordant
-
-
-@compiled
-def opposite(before, after, Before, After):
-    """Count the pairs of items in opposite order in two rankings."""
-    count = 0
-    for w in range(before.shape[0]):
-        count += popcount((before[w] & After[w]) | (after[w] & Before[w]))
-    return count
 
 
 @compiled
