@@ -437,9 +437,4 @@ def function_distance(function: Callable[[RankArray, RankArray], float]) -> Dist
                 )
             out[i, j] = number
 
-    return Distance(
-        name,
-        function=function,
-        fill=fill,
-        maximum=lambda _: math.inf,
-    )
+    return Distance(name, function=function, fill=fill, maximum=lambda _: math.inf)

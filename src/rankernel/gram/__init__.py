@@ -5,11 +5,4 @@ from rankernel.gram.estimate import Estimate
 from rankernel.gram.montecarlo import MonteCarlo
 from rankernel.gram.plan import Auto, Exact, Plan
 
-__all__ = [
-    "Auto",
-    "Estimate",
-    "Exact",
-    "MonteCarlo",
-    "Plan",
-    "median_distance",
-]
+__all__ = ["Auto", "Estimate", "Exact", "MonteCarlo", "Plan", "median_distance"]

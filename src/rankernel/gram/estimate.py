@@ -12,13 +12,7 @@ from rankernel._utils import FloatArray, Indices, Mask
 from rankernel._utils.checks import check_flag, check_number
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_memory
-from rankernel.errors import (
-    Argument,
-    ArgumentValueError,
-    ExactnessError,
-    SamplingWarning,
-    warn,
-)
+from rankernel.errors import Argument, ArgumentValueError, ExactnessError, SamplingWarning, warn
 from rankernel.gram.evaluator import Block, BlockEstimate, single_entries, slices
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.montecarlo import MonteCarlo, MonteCarloEvaluator, pooled

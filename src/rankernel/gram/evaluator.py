@@ -558,12 +558,7 @@ def fill(
 
 
 def fill_gram(
-    out: NDArray[Any],
-    evaluator: Evaluator,
-    kernel: Kernel,
-    index: Block,
-    symmetric: bool,
-    n_jobs: int | None,
+    out: NDArray[Any], evaluator: Evaluator, kernel: Kernel, index: Block, symmetric: bool, n_jobs: int | None
 ) -> None:
     """Fill the Gram matrix of all rows and columns, given the index of the distinct ranking of each.
 

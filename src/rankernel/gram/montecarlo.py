@@ -389,12 +389,7 @@ class MonteCarloEvaluator(Evaluator):
         return BlockEstimate(value, stderr, few > 0)
 
     def pair_estimates(
-        self,
-        integrand: Integrand,
-        left: Indices,
-        right: Indices,
-        known: FloatArray,
-        norms: tuple[Norms, Norms] | None,
+        self, integrand: Integrand, left: Indices, right: Indices, known: FloatArray, norms: tuple[Norms, Norms] | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return estimates for pairs of rankings, their standard errors, and 1 where they are unreliable, else 0."""
         rows, columns = np.stack([one.margins(integrand, left, right) for one in self.sets], axis=-2)

@@ -58,13 +58,7 @@ from rankernel.gram.exact.features import linear_evaluator
 from rankernel.gram.exact.formulas import formula_evaluator
 from rankernel.gram.exact.kendall import kendall_evaluator
 from rankernel.gram.montecarlo import DEFAULT, MonteCarlo, MonteCarloEvaluator
-from rankernel.gram.rows import (
-    PartialOrders,
-    Rows,
-    as_rows,
-    check_n_items,
-    rows_by_shape,
-)
+from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, rows_by_shape
 from rankernel.kernels.algebra import Constant, Scaled, Sum
 from rankernel.kernels.base import MEDIAN, Kernel, as_kernel, check_matrix, check_max_items
 from rankernel.rankings import Rankings
@@ -259,12 +253,7 @@ class Plan:
     # ------------------------------------------------------------------ the matrix
 
     def gram(
-        self,
-        *,
-        out: Any = None,
-        dtype: DTypeLike = np.float64,
-        normalize: bool = False,
-        n_jobs: int | None = None,
+        self, *, out: Any = None, dtype: DTypeLike = np.float64, normalize: bool = False, n_jobs: int | None = None
     ) -> NDArray[Any]:
         """Return the Gram matrix: see :meth:`Kernel.gram`."""
         if normalize is not False:
@@ -279,12 +268,7 @@ class Plan:
         return result
 
     def estimate(
-        self,
-        *,
-        tol: float | None = None,
-        gradient: bool = False,
-        normalize: bool = False,
-        n_jobs: int | None = None,
+        self, *, tol: float | None = None, gradient: bool = False, normalize: bool = False, n_jobs: int | None = None
     ) -> Estimate:
         """Return the Gram matrix with standard errors: see :meth:`Kernel.estimate`."""
         self._announce(n_jobs)

@@ -719,14 +719,20 @@ def rebuilt(kernel: Rebuilt, changes: Mapping[str, Any]) -> Rebuilt:
         changed: Rebuilt = kind(**{name: changes.get(name, getattr(kernel, name)) for name in arguments})
     else:
         changed = copy.copy(kernel)
+    vars(changed).pop("_comparison_key", None)
     for name in changes.keys() - arguments.keys():
         object.__setattr__(changed, name, changes[name])
     return changed
 
 
 def comparison_key(kernel: Parameters) -> tuple[Any, ...]:
-    """Return a hashable value that equal kernels share: the class and the attributes."""
-    return (type(kernel), *((name, hashable(kernel, name, value)) for name, value in attributes(kernel).items()))
+    """Return the attributes as a hashable value, which is cached if the class is a frozen dataclass."""
+    found: tuple[Any, ...] | None = vars(kernel).get("_comparison_key")
+    if found is None:
+        found = tuple((name, hashable(kernel, name, value)) for name, value in attributes(kernel).items())
+        if getattr(getattr(kernel, "__dataclass_params__", None), "frozen", False):
+            vars(kernel)["_comparison_key"] = found
+    return found
 
 
 def hashable(kernel: Parameters, name: str, value: Any) -> Any:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,10 +73,6 @@ class Positional(PositionalKernel):
             object.__setattr__(self, "G", matrix)
             self.facts(len(matrix))  # raises an error if the matrix is not positive semi-definite
 
-    @cached_property
-    def _key(self) -> Any:
-        return self.similarity, self.G if callable(self.G) else (np.shape(self.G), np.asarray(self.G).tobytes())
-
     def form(self, n_items: int) -> LinearForm:
         """Return G and its root."""
         matrix = symmetric_matrix("G", self.G(n_items)) if callable(self.G) else np.asarray(self.G)
@@ -86,12 +82,6 @@ class Positional(PositionalKernel):
             )
         root = matrix_root("G", matrix)
         return LinearForm("positions", lambda rows: last_axis_product(rows, matrix), lambda rows: rows @ root)
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self._key == other._key) if isinstance(other, Positional) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
     def __repr__(self) -> str:
         if callable(self.G):

@@ -80,16 +80,6 @@ class Similarity(Parameters):
             object.__setattr__(self, "items", names)
         self.root  # raises an error if the matrix is not positive semi-definite  # noqa: B018
 
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        return self.items, self.scale, np.shape(self.matrix), np.asarray(self.matrix).tobytes()
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self._key == other._key) if isinstance(other, Similarity) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
     def __repr__(self) -> str:
         n = len(np.asarray(self.matrix))
         return f"Similarity(<{n} x {n} matrix>{f', scale={self.scale:g}' if self.scale != 1 else ''})"
@@ -218,7 +208,7 @@ def matrix_root(name: str, matrix: FloatArray) -> FloatArray:
 # ---------------------------------------------------------------------- kernels
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SimilarItemsKernel(KnownKernel):
     """A kernel that is linear in signs of pairs, positions or ranks, with an optional similarity of items."""
 
