@@ -60,7 +60,7 @@ from rankernel.gram.exact.kendall import kendall_evaluator
 from rankernel.gram.montecarlo import DEFAULT, MonteCarlo, MonteCarloEvaluator
 from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, rows_by_shape
 from rankernel.kernels.algebra import Constant, Scaled, Sum
-from rankernel.kernels.base import MEDIAN, Kernel, as_kernel, check_matrix, check_max_items
+from rankernel.kernels.base import MEDIAN, AffinePower, Kernel, as_kernel, check_matrix, check_max_items
 from rankernel.rankings import Rankings
 
 BLOCK_SIDE = 2048  # rows and columns of a block, unless another size is given
@@ -796,7 +796,8 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         sides = Completions.of_full(X.ranks), Completions.of_full(Y.ranks)
         return EnumerationEvaluator(kernel, *sides, "full rankings")
     try:
-        if found is None:
+        has_features = facts.function is None and (facts.form is not None or facts.feature_map is not None)
+        if found is None and (has_features or isinstance(facts.function, AffinePower)):
             found = linear_evaluator(kernel, X, Y, FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
         return NoExactValue(kernel, f"a partial order of {X.n_items} items, which is too large: {error}")
