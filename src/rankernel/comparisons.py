@@ -348,6 +348,19 @@ class Comparisons:
         reverse = self.outcome < 0
         return np.where(reverse, self.second, self.first), np.where(reverse, self.first, self.second)
 
+    def _of_compared_items(self) -> Comparisons:
+        """Return the comparisons without items that are never compared; a warning names these."""
+        used = np.unique(np.concatenate([self.first, self.second]))
+        if len(used) == self.n_items:
+            return self
+        names = sorted(set(self.items) - {self.items[item] for item in used})
+        more = f" and {len(names) - MAX_SHOWN:,} more" * (len(names) > MAX_SHOWN)
+        shown = ", ".join(printable(name) for name in names[:MAX_SHOWN])
+        warn(f"items that are never compared are left out: {shown}{more}", ReadingWarning)
+        sides = (np.searchsorted(used, side) for side in (self.first, self.second))
+        others = (getattr(self, name) for name in tuple(self.__dataclass_fields__)[3:])
+        return self._trusted(tuple(self.items[item] for item in used), *sides, *others)
+
     # ------------------------------------------------------------------ groups
 
     def groups(self, by: Any) -> tuple[tuple[str, ...], IntArray]:

@@ -281,3 +281,23 @@ def test_rankings_that_order_nothing_do_not_count(score):
     data = Rankings.from_orders([*orders, ["a"]], unlisted="free", items=list("abc"))
     result = rk.leaderboard(data, score=score)
     np.testing.assert_allclose(result.scores, rk.leaderboard(data[:30], score=score).scores)
+
+
+@pytest.mark.parametrize("score", ["bradley_terry", "borda", "copeland"])
+def test_groups_without_some_items(score):
+    """An item that a group never compared has no score there, instead of the lowest one."""
+    battles = simulated_battles(16, [0, 0.5, 1.0, 1.5], 400)
+    with_last = (battles.first == 3) | (battles.second == 3)
+    group = np.where(with_last | (np.arange(400) % 2 == 0), "en", "de")
+    with pytest.warns(rk.ReadingWarning, match="never compared are left out: 3"):
+        boards = rk.leaderboard(battles, by=group, score=score)
+    assert sorted(boards["de"].items) == ["0", "1", "2"]
+    assert len(boards["en"].items) == 4
+    few = Comparisons.from_arrays(["0", "1", "2"], ["1", "2", "0"], [1, 1, -1], items=range(3))
+    own = Comparisons.from_arrays(
+        *(part[group == "de"] for part in (battles.first, battles.second, battles.outcome)), items=range(3)
+    )
+    np.testing.assert_array_equal(rk.leaderboard(own, score=score).intervals, boards["de"].intervals)
+    if score == "bradley_terry":
+        with pytest.raises(rk.RankingError, match="group 'y': the likelihood has no maximum"):
+            rk.leaderboard(few, by=["y"] * 3)

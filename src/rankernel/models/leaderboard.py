@@ -132,7 +132,7 @@ class Leaderboard:
         ]
         n = len(self.items)
         pairs = f"{self.above.before.sum():,} of {n * (n - 1) // 2:,} pairs of items are separated"
-        text = f"Leaderboard: {n:,} items, {self.units} resampled; {pairs}"
+        text = f"Leaderboard: {n:,} item{'s' * (n != 1)}, {self.units} resampled; {pairs}"
         return "\n".join([text, *(f"  {line.rstrip()}" for line in table)])
 
 
@@ -161,7 +161,8 @@ def leaderboard(
     Parameters
     ----------
     data : Comparisons, Rankings, Preferences, array of ranks, or data frame
-        The data. Rows of rankings are voters, or the tasks of a benchmark. A data frame is a table of scores with one
+        The data. Items that are never compared are left out, with a warning. Rows of rankings are voters, or the tasks
+        of a benchmark. A data frame is a table of scores with one
         row per task and one column per item, where larger values are better and missing ones are allowed.
     score : {"bradley_terry", "borda", "copeland", "mean_rank"}, optional
         Bradley-Terry strengths (ties are half a win; the default for comparisons); the mean number of items that an
@@ -209,16 +210,24 @@ def leaderboard(
         groups, group = given.groups(by) if isinstance(given, Comparisons) else group_rows(given, by)
         options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "resample": resample}
         options |= {"n_resamples": n_resamples, "prior": prior, "rng": as_seed(rng)}
-        return {each: leaderboard(given[group == number], **options) for number, each in enumerate(groups)}
+        boards = {}
+        for number, each in enumerate(groups):
+            try:
+                boards[each] = leaderboard(given[group == number], **options)
+            except RankingError as error:
+                raise RankingError(f"group {printable(each)!r}: ", *error.parts) from None
+        return boards
     if name == "mean_rank" and not isinstance(given, Rankings):
         raise ArgumentValueError("score", name, "'borda' or another score: only rankings have ranks")
     by_judge = not isinstance(given, Comparisons) or (bool(given.judges) and resample != "comparisons")
     if resample == "judges" and not (isinstance(given, Comparisons) and by_judge):
         raise ArgumentValueError("resample", resample, "'comparisons': the judges are unknown")
     if not isinstance(given, Comparisons):
-        units = f"{given.n_voters:,} voters"
+        n_units, unit = given.n_voters, "voter"
     else:
-        units = f"{len(np.unique(given.judge)):,} judges" if by_judge else f"{len(given):,} comparisons"
+        given = given._of_compared_items()
+        n_units, unit = (len(np.unique(given.judge)), "judge") if by_judge else (len(given), "comparison")
+    units = f"{n_units:,} {unit}{'s' * (n_units != 1)}"
     resamples = resample_scores(given, name, by_judge, n_resamples, prior, np.random.default_rng(as_seed(rng)))
     return rank_items(given.items, resamples, units, name, confidence_level)
 
