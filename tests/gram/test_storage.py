@@ -283,6 +283,22 @@ def test_stale_locks_are_removed(path, text, seconds, stale):
             plan.store(path)
 
 
+def test_locks_that_cannot_be_removed(path, monkeypatch):
+    """The error of the computation is raised, and a later call takes the lock over."""
+
+    def refuse(self, missing_ok=False):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        interrupted(path, 5, rk.Mallows(0.3), DISTINCT)
+    lock = lock_of(path)
+    os.utime(lock, (lock.stat().st_atime, lock.stat().st_mtime - 2))
+    stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
+    np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
+    assert os.listdir(path.parent) == [path.name]
+
+
 CONCURRENT = """
 import sys
 import numpy as np
@@ -411,7 +427,7 @@ def test_missing_chunks_are_computed_again(path):
 def test_damaged_metadata_is_not_resumed(path):
     interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
     (work_of(path) / "gram.zarr" / "zarr.json").write_bytes(b"{")
-    with pytest.raises(FileExistsError, match="overwrite"):
+    with pytest.raises(FileExistsError, match="unfinished and damaged; overwrite=True starts again"):
         rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
     stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, overwrite=True)
     np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))

@@ -16,7 +16,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -116,13 +116,9 @@ class Target:
                 " starts again",
             )
         elif unfinished:
-            raise OutputExistsError(
-                f"{self.path} is unfinished; ",
-                Argument("resume", True),
-                " continues, ",
-                Argument("overwrite", True),
-                " starts again",
-            )
+            resumable = (Argument("resume", True), " continues, ") if found is not None else ()
+            problem = f"{self.path} is unfinished{'' if resumable else ' and damaged'}; "
+            raise OutputExistsError(problem, *resumable, Argument("overwrite", True), " starts again")
         elif self.path.exists():
             raise OutputExistsError(f"{self.path} exists; ", Argument("overwrite", True), " replaces it")
         return False
@@ -202,7 +198,11 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:  # no right to remove it; without content it is stale after a second
+            with suppress(OSError):
+                path.write_text("")
 
 
 def is_stale(path: Path) -> bool:
