@@ -212,7 +212,7 @@ class Distance:
         return out
 
     def _mean_between(self, X: Rankings, Y: Rankings) -> FloatArray:
-        from rankernel.completions.linear_extensions import enumerate_completions
+        from rankernel.completions.linear_extensions import all_completions
         from rankernel.completions.marginals import statistic_means
 
         if self.form is not None:
@@ -226,7 +226,7 @@ class Distance:
                 "the distance over draws from rankernel.completions.draw, or use kendall, spearman, footrule or hamming"
             )
         full, columns = (
-            np.concatenate([*map(enumerate_completions, side.ranks), np.empty((0, side.n_items))]).astype(np.int32)
+            np.concatenate([*map(all_completions, side.ranks), np.empty((0, side.n_items))]).astype(np.int32)
             for side in (X, Y)
         )
         means = np.empty((len(sizes), len(others)))

@@ -13,9 +13,9 @@ from rankernel._utils.checks import Seed, as_seed, check_integer, check_list
 from rankernel._utils.resources import check_bytes
 from rankernel.completions.draws import Antithetic, FullKernel, row_streams
 from rankernel.completions.linear_extensions import (
+    all_completions,
     count_extensions,
     draw_extensions,
-    enumerate_completions,
     enumerate_extensions,
     n_completions,
 )
@@ -147,7 +147,7 @@ def enumerate_all(one: Data) -> RankArray:
     """Return all completions."""
     if isinstance(one, Preferences):
         return enumerate_extensions(one.before[0]).astype(np.int32)
-    return enumerate_completions(one.ranks[0]).astype(np.int32)
+    return all_completions(one.ranks[0]).astype(np.int32)
 
 
 def first_minimum(scores: FloatArray) -> int:

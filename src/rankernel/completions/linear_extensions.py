@@ -412,11 +412,16 @@ def enumerate_completions(ranks: RankArray, limit: int = MAX_COMPLETIONS) -> Ful
            [1, 2, 0]], dtype=int16)
     """
     row = as_rankings([check_list("ranks", ranks, "one ranking, the bucket index of each item")], "ranks").ranks
-    check_positions(row.shape[1])
-    number = n_completions(row[0])
-    if number > check_integer("limit", limit, 0, 2**63 - 1):
+    return all_completions(row[0], check_integer("limit", limit, 0, 2**63 - 1))
+
+
+def all_completions(ranks: RankArray, limit: int = MAX_COMPLETIONS) -> FullRanks:
+    """Return all completions of one row of :class:`Rankings`, which is not checked again."""
+    check_positions(len(ranks))
+    number = n_completions(ranks)
+    if number > limit:
         raise ExactnessError(f"the ranking has {number:,} completions; at most limit={limit:,} are enumerated")
-    return all_extensions(bit_rows(relations_of_ranks(row)[0].T), number)
+    return all_extensions(bit_rows(relations_of_ranks(ranks[None])[0].T), number)
 
 
 # ---------------------------------------------------------------------- counting and enumeration of linear extensions

@@ -25,7 +25,7 @@ from rankernel._utils.checks import (
 )
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import announce_cost, check_memory, n_threads, output_matrix, size_text
-from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_completions
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS, all_completions
 from rankernel.data import check_same_items
 from rankernel.errors import (
     Argument,
@@ -829,7 +829,7 @@ def enumerated(
     rows = (
         side.enumerate(limit)
         if isinstance(side, PartialOrders)
-        else [enumerate_completions(ranks, limit) for ranks in side.ranks]
+        else [all_completions(ranks, limit) for ranks in side.ranks]
         for side in sides
     )
     sets = [Completions.of_sets(each, X.n_items) for each in rows]

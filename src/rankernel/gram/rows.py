@@ -29,9 +29,9 @@ from rankernel.completions.draws import (
 from rankernel.completions.linear_extensions import (
     FEW_DOWN_SETS,
     DownSets,
+    all_completions,
     count_extensions,
     decompose,
-    enumerate_completions,
     enumerate_extensions,
     extension_marginals,
     n_completions,
@@ -209,9 +209,7 @@ class PartialOrders:
     def enumerate(self, limit: int) -> list[FullRanks]:
         """Return all completions of each row; ``limit`` is the largest number for one row."""
         return [
-            enumerate_completions(self.ranks[row], limit)
-            if is_ranking
-            else enumerate_extensions(self.relation(row), limit)
+            all_completions(self.ranks[row], limit) if is_ranking else enumerate_extensions(self.relation(row), limit)
             for row, is_ranking in enumerate(self.is_ranking.tolist())
         ]
 
