@@ -557,6 +557,7 @@ CALLS = {
             "resample": "auto",
             "by": LABELS,
             "n_resamples": 20,
+            "prior": 0.0,
             "rng": 0,
         },
     ),
