@@ -32,16 +32,9 @@ NEXT, TIED = "\x02", "\x01"
 
 
 class Column:
-    """A column as indices (``codes``) of its distinct ``texts``, computed when they are used.
+    """A column as indices (``codes``) of its distinct ``texts``, computed when they are used; "" is a missing value.
 
-    Parameters
-    ----------
-    values : list, array or series
-        The cells. The text of a missing value is empty.
-    strip : bool
-        Whether texts are stripped of surrounding spaces.
-    reread : callable, optional
-        Returns the cells as texts, if ``values`` are numbers that may have been written in several ways.
+    ``reread`` returns the cells as texts, if ``values`` are numbers that may have been written in several ways.
     """
 
     def __init__(self, values: Any, strip: bool = False, reread: Callable[[], Any] | None = None) -> None:

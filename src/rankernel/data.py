@@ -34,14 +34,7 @@ CHUNK_PAIRS = 2**20
 def as_data(data: Any, unlisted: Unlisted | None = None, name: str = "X") -> Data:
     """Return data as Rankings, or as Preferences if not all preferences are rankings.
 
-    Parameters
-    ----------
-    data : Rankings, Preferences or array of ranks
-        The data. In a plain array -1 is free.
-    unlisted : {"last", "free"}, optional
-        The meaning of missing cells (NaN, None, masked) of a plain array; an error by default.
-    name : str
-        The name of the argument in error messages.
+    In a plain array -1 is free, and missing cells are an error unless ``unlisted`` is given.
 
     Examples
     --------

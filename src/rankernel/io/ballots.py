@@ -247,20 +247,8 @@ def rankings_of(
 ) -> Rankings:
     """Return ballots as rankings, without blank ones unless the options keep them.
 
-    Parameters
-    ----------
-    source : SourceFile
-        The file with its options.
-    ranks : array of shape (n_rows, n_items)
-        Bucket indices without gaps, -1 for items that are not listed. The array is changed.
-    items : tuple of str
-        The items.
-    about : FileSource
-        How the file was read.
-    counts, labels : arrays, optional
-        Number of voters and labels of each row.
-    free : array of shape (n_rows, n_items), optional
-        Cells of items that are free, whatever the options say of unlisted items.
+    The ranks have no gaps, are -1 for items that are not listed, and are changed. The cells of ``free`` are free,
+    whatever the options say of unlisted items.
     """
     options, labels = source.options, labels or {}
     counts = np.ones(len(ranks), dtype=np.int64) if counts is None else counts
@@ -302,22 +290,14 @@ def warn_of_similar_names(items: tuple[str, ...], source: SourceFile) -> None:
 
 @dataclass(frozen=True)
 class Orders:
-    """Orders of numbered items as flat arrays.
+    """Orders of numbered items as flat arrays."""
 
-    Attributes
-    ----------
-    rows, items, buckets : arrays
-        Row, number of the item (from 1) and bucket of each entry.
-    counts, n_buckets, lines : arrays
-        Count, number of buckets and line of each row.
-    """
-
-    rows: IntArray
-    items: IntArray
-    buckets: IntArray
-    counts: IntArray
-    n_buckets: IntArray
-    lines: IntArray
+    rows: IntArray  # of each entry
+    items: IntArray  # number of the item of each entry, from 1
+    buckets: IntArray  # of each entry
+    counts: IntArray  # of each row
+    n_buckets: IntArray  # of each row
+    lines: IntArray  # of each row
 
     @classmethod
     def of(cls, ballots: Sequence[tuple[int, int, list[list[int]]]]) -> Orders:

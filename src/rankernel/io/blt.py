@@ -233,7 +233,8 @@ def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
         names = [line_name(line) for line in texts]
         if len(set(names[:n_items])) < n_items:  # of the same name, with different parties
             names = [
-                full_name(line) if names.count(name) > 1 else name for name, line in zip(names, texts, strict=True)
+                line_name(line, None) if names.count(name) > 1 else name
+                for name, line in zip(names, texts, strict=True)
             ]
     else:
         names = inline_names("\n".join(texts), n_items)
@@ -255,16 +256,11 @@ def inline_names(text: str, n_items: int) -> list[str]:
     return [unescaped(match[1]) for match in found] if not "".join([text[: found[0].start()], *gaps]).strip() else []
 
 
-def line_name(line: str) -> str:
-    """Return the name in a line: its first quoted string, the line within quotation marks, or the line."""
+def line_name(line: str, n_parts: int | None = 1) -> str:
+    """Return the name in a line: its first quoted strings, the line within quotation marks, or the line."""
     if SEVERAL.fullmatch(line):
-        return unescaped(QUOTED.findall(line)[0])
+        return " ".join(map(unescaped, QUOTED.findall(line)[:n_parts]))
     return line[1:-1].strip() if re.fullmatch('".*"', line) else line
-
-
-def full_name(line: str) -> str:
-    """Return the name in a line with the party."""
-    return " ".join(map(unescaped, QUOTED.findall(line))) if SEVERAL.fullmatch(line) else line
 
 
 def unescaped(text: str) -> str:
@@ -340,9 +336,14 @@ def listed_buckets(rankings: Rankings, target: str) -> list[list[list[int]]]:
     if empty.any():
         row = int(np.argmax(empty))
         raise RankingError(f"row {row} of rankings lists no item, which {target} cannot represent; remove it first")
+    return numbered_buckets(rankings, truncated=exhaustive)
+
+
+def numbered_buckets(rankings: Rankings, truncated: bool) -> list[list[list[int]]]:
+    """Return the buckets of item indices of each ranking, truncated without a last bucket of several items."""
     index = {name: number for number, name in enumerate(rankings.items)}
     found = []
     for order in rankings.to_orders():
         buckets = [sorted(index[name] for name in ([b] if isinstance(b, str) else b)) for b in order]
-        found.append(buckets[:-1] if exhaustive and len(buckets[-1]) > 1 else buckets)
+        found.append(buckets[:-1] if truncated and len(buckets[-1]) > 1 else buckets)
     return found

@@ -13,6 +13,7 @@ from rankernel._utils import Mask, RankArray
 from rankernel._utils.checks import check_choice, check_path, printable
 from rankernel.errors import RankingError, ReadingWarning, warn
 from rankernel.io.ballots import Orders
+from rankernel.io.blt import numbered_buckets
 from rankernel.io.source import AnyPath, FileSource, SourceFile, accepts, check_writable_name, quoted, write_text
 from rankernel.rankings import FREE, Rankings, as_rankings, dense_ranks, unique_rows
 
@@ -410,16 +411,10 @@ def n_categories(rankings: Rankings) -> int:
 
 def body_lines(rankings: Rankings, kind: Kind) -> list[str]:
     """Return the lines of the orders."""
-    truncated = kind == "soi" and rankings.is_exhaustive()
-    least = n_categories(rankings) if kind == "cat" else 0
+    n_buckets = n_categories(rankings) if kind == "cat" else 0
+    orders = numbered_buckets(rankings, truncated=kind == "soi" and rankings.is_exhaustive())
     lines = []
-    for row, count in zip(rankings.ranks.tolist(), rankings.counts.tolist(), strict=True):
-        buckets: list[list[str]] = [[] for _ in range(max([least, *(rank + 1 for rank in row)]))]
-        for number, rank in enumerate(row, start=1):
-            if rank != FREE:
-                buckets[rank].append(str(number))
-        if truncated and len(buckets[-1]) > 1:
-            buckets.pop()
-        order = ",".join(bucket[0] if len(bucket) == 1 else f"{{{','.join(bucket)}}}" for bucket in buckets)
-        lines.append(f"{count}: {order}")
+    for buckets, count in zip(orders, rankings.counts.tolist(), strict=True):
+        texts = [",".join(str(item + 1) for item in bucket) for bucket in buckets] + [""] * (n_buckets - len(buckets))
+        lines.append(f"{count}: {','.join(text if text.isdecimal() else f'{{{text}}}' for text in texts)}")
     return lines

@@ -27,27 +27,13 @@ from rankernel.rankings import is_frame
 
 @dataclass(frozen=True)
 class Format:
-    """A file format.
-
-    Attributes
-    ----------
-    name : str
-        Name of the format.
-    suffixes : tuple of str
-        Suffixes of its files, without ``.gz``.
-    read : callable
-        The reader: a path and keyword arguments, to rankings or preferences.
-    write : callable, optional
-        The writer: rankings and a path.
-    matches_text : callable, optional
-        Whether a text is certainly of this format, for files whose suffix does not decide.
-    """
+    """A file format with its reader and, if there is one, its writer."""
 
     name: str
-    suffixes: tuple[str, ...]
-    read: Callable[..., Any]
-    write: Callable[..., None] | None = None
-    matches_text: Callable[[str], object] | None = None
+    suffixes: tuple[str, ...]  # of its files, without .gz
+    read: Callable[..., Any]  # of a path and keyword arguments, to rankings or preferences
+    write: Callable[..., None] | None = None  # of rankings and a path
+    matches_text: Callable[[str], object] | None = None  # certainly, for files whose suffix does not decide
 
     @property
     def options(self) -> tuple[str, ...]:

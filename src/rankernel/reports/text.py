@@ -103,13 +103,11 @@ def ballot_text(ballot: Data, limit: int = 4, length: int = 24, approvals: bool 
         buckets.pop()
     if not buckets or (len(buckets) == 1 and len(buckets[0]) == len(ranks) > 1):
         return "no preference"
-    return " > ".join([tie_text(bucket) for bucket in buckets[:limit]] + ["…"] * (len(buckets) > limit))
-
-
-def tie_text(names: list[str]) -> str:
-    """Return the names of tied items."""
-    omitted = len(names) - MAX_TIED_NAMES
-    return " = ".join(names[:MAX_TIED_NAMES]) + (f" = {omitted} more" if omitted > 0 else "")
+    ties = [
+        bucket[:MAX_TIED_NAMES] + [f"{len(bucket) - MAX_TIED_NAMES} more"] * (len(bucket) > MAX_TIED_NAMES)
+        for bucket in buckets[:limit]
+    ]
+    return " > ".join([*map(" = ".join, ties), *["…"] * (len(buckets) > limit)])
 
 
 # ---------------------------------------------------------------------- shortened names
