@@ -46,12 +46,7 @@ class Argument(NamedTuple):
 
 
 class PhrasedMessage(Exception):  # noqa: N818 - also a base of warnings
-    """Base of exceptions and warnings whose messages refer to arguments.
-
-    Parameters
-    ----------
-    *parts : str or Argument
-        The message in pieces.
+    """Base of exceptions and warnings whose messages, given in pieces, refer to arguments.
 
     Examples
     --------
@@ -163,15 +158,7 @@ def require(package: str, extra: str) -> None:
 
 
 def warn(message: str | tuple[object, ...], category: type[Warning]) -> None:
-    """Issue a warning attributed to the first caller outside of this package.
-
-    Parameters
-    ----------
-    message : str or tuple of str and Argument
-        The message, or its pieces.
-    category : type
-        Category of the warning.
-    """
+    """Issue a warning, whose message may be in pieces, attributed to the first caller outside of this package."""
     parts = message if isinstance(message, tuple) else (message,)
     instance = category(*parts) if issubclass(category, PhrasedMessage) else category("".join(map(str, parts)))
     frame, stacklevel = sys._getframe(1), 2

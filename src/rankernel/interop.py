@@ -147,18 +147,10 @@ def from_preflibtools(instance: Any, *, unlisted: Unlisted = "last") -> Rankings
     """
     attributes = ("alternatives_name", "orders", "multiplicity")
     check_attributes("instance", instance, "an OrdinalInstance of preflibtools", *attributes)
-    numbers = list(instance.alternatives_name)
-    names = [str(instance.alternatives_name[number]) for number in numbers]
-    column = {number: index for index, number in enumerate(numbers)}
-    rows, counts = [], []
-    for order in instance.orders:
-        row = [FREE] * len(numbers)
-        for rank, bucket in enumerate(order):
-            for number in bucket:
-                row[column[number]] = rank
-        rows.append(row)
-        counts.append(integer_weight(instance.multiplicity[order]))
-    return Rankings.from_ranks(rows, names, counts=counts, unlisted=unlisted)
+    names = {number: str(name) for number, name in instance.alternatives_name.items()}
+    orders = [[{names[number] for number in bucket} for bucket in order] for order in instance.orders]
+    counts = [integer_weight(instance.multiplicity[order]) for order in instance.orders]
+    return Rankings.from_orders(orders, names.values(), counts=counts, unlisted=unlisted)
 
 
 def to_preflibtools(rankings: Any) -> Any:

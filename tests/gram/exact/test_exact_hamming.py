@@ -1,5 +1,6 @@
 """Functions of the Hamming distance against enumeration and sums in many digits."""
 
+import itertools
 import math
 from collections import defaultdict
 from decimal import MAX_EMAX, Decimal, localcontext
@@ -179,6 +180,15 @@ def test_distributions_match_brute_force(pair):
     for formula in known:
         for overlap in (overlap_of(*pair), overlap_of(*pair[::-1])):
             np.testing.assert_allclose(full_pmf(formula, overlap, len(expected)), expected, rtol=1e-14, atol=0)
+
+
+def test_all_top_k_lists_in_one_matrix():
+    """Pairs whose lists have different lengths are told apart."""
+    orders = [list(order) for k in (1, 2, 3) for order in itertools.permutations("abcd", k)]
+    rankings = rk.Rankings.from_orders(orders, list("abcd"))
+    rows = [tuple(row) for row in rankings.ranks.tolist()]
+    expected = naive.gram(naive.exponential(naive.hamming, 0.4), rows, rows)
+    np.testing.assert_allclose(rk.Exponential("hamming", 0.4).gram(rankings), expected, rtol=1e-12)
 
 
 def test_covered_shapes():
