@@ -255,6 +255,43 @@ def test_level_within_match_ups():
     assert sum(p <= 0.1 for p in pvalues) <= 10  # binomial(40, 0.1) exceeds 10 with probability 0.1 %
 
 
+def opinions(seed, nested):
+    """Battles of judges who differ, in two groups of judges, or in two groups that all judges are in."""
+    rng = np.random.default_rng(seed)
+    strengths = rng.normal(size=(30, 6))
+    judge, first = rng.integers(0, 30, 2000), rng.integers(0, 6, 2000)
+    second = (first + rng.integers(1, 6, 2000)) % 6
+    chance = 1 / (1 + np.exp(strengths[judge, second] - strengths[judge, first]))
+    outcome = np.where(rng.random(2000) < chance, 1, -1)
+    group = np.where(judge < 15 if nested else rng.random(2000) < 0.5, "young", "old")
+    return Comparisons.from_arrays(first, second, outcome, judge=judge, labels={"age": group}, items=range(6))
+
+
+def test_groups_of_judges_are_not_groups_of_battles():
+    """Permuting battles takes differences of judges for those of groups; rankings of the judges have the level."""
+    kernel, of_battles, of_judges = rk.Mallows(0.5), [], []
+    for seed in range(20):
+        data = opinions(seed, True)
+        with pytest.warns(rk.MisfitWarning, match="the groups divide the judges"):
+            of_battles.append(rk.k_sample_test(data, "age", kernel, n_permutations=99).pvalue)
+        judges = data.rankings()
+        ages = np.where(judges.labels["group"].astype(int) < 15, "young", "old")
+        of_judges.append(rk.k_sample_test(judges, ages, kernel, n_permutations=99).pvalue)
+    assert sum(p <= 0.05 for p in of_battles) > 5
+    assert sum(p <= 0.05 for p in of_judges) <= 5  # binomial(20, 0.05) exceeds 5 with probability 0.03 %
+    young = data.labels["age"] == "young"
+    with pytest.warns(rk.MisfitWarning, match="the groups divide the judges"):
+        rk.mmd_test(data[young], data[~young], kernel)
+
+
+def test_judges_in_both_groups():
+    """Without a warning the level holds, also if judges differ."""
+    pvalues = [
+        rk.k_sample_test(opinions(seed, False), "age", rk.Mallows(0.5), n_permutations=99).pvalue for seed in range(40)
+    ]
+    assert sum(p <= 0.1 for p in pvalues) <= 10  # binomial(40, 0.1) exceeds 10 with probability 0.1 %
+
+
 def test_single_rankings():
     data = battles(weights=[1, 2, 1, 3])
     found = data.to_rankings()

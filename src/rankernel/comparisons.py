@@ -33,7 +33,15 @@ from rankernel.columns import (
     outcomes,
 )
 from rankernel.data import group_codes
-from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError, ReadingWarning, warn
+from rankernel.errors import (
+    Argument,
+    ArgumentTypeError,
+    ArgumentValueError,
+    MisfitWarning,
+    RankingError,
+    ReadingWarning,
+    warn,
+)
 from rankernel.preferences import Preferences, user_names
 from rankernel.rankings import FREE, Labels, Rankings, is_frame, row_index
 
@@ -496,6 +504,22 @@ class Comparisons:
         from rankernel.models.bradley_terry import rank_groups  # a later layer
 
         return rank_groups(self, by, min_comparisons, check_number("prior", prior, 0, above=True))
+
+
+def check_judges_are_mixed(judge: IntArray, group: IntArray) -> None:
+    """Warn if most pairs of comparisons of one judge are in one group, so that comparisons are not exchangeable."""
+    names, codes = np.unique(group, return_inverse=True)
+    table = np.bincount(judge * len(names) + codes.ravel(), minlength=(judge.max() + 1) * len(names)) * 1.0
+    table = table.reshape(-1, len(names))
+    totals = table.sum(axis=1)
+    n_pairs, n_same, chance = (totals * (totals - 1)).sum(), (table * (table - 1)).sum(), table.sum(axis=0) / len(judge)
+    if n_same > n_pairs * (1 + chance @ chance) / 2:
+        warn(
+            "the groups divide the judges: most judges made their comparisons in one group. Comparisons of one judge "
+            "are dependent, so the p-value is too small if judges differ; test rankings of the judges instead: "
+            "comparisons.rankings(by='judge')",
+            MisfitWarning,
+        )
 
 
 def column_times(column: Column) -> NDArray[Any]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.checks import Seed, as_seed, check_flag, check_integer, check_labels, check_list, printable
-from rankernel.comparisons import Comparisons
+from rankernel.comparisons import Comparisons, check_judges_are_mixed
 from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat, group_codes
 from rankernel.errors import Argument, RankingError
@@ -579,7 +579,8 @@ def k_sample_test(
         A label for each row: voters are permuted within strata only. The test looks for one shift of the mean ranking
         that all strata have in common; for search queries with different documents see :func:`compare_systems`. Of
         comparisons, the two items that are compared by default, because which items a group compared is not a
-        preference.
+        preference. Comparisons of one judge are dependent: if the groups divide the judges, a warning says so, and
+        rankings of the judges should be tested.
     precomputed : array of shape (n_rankings, n_rankings), optional
         The Gram matrix of X.
     kernel, n_permutations, rng, biased, method, n_jobs
@@ -611,6 +612,8 @@ def k_sample_test(
     n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     if isinstance(X, Comparisons):
         groups = np.array(X.groups(groups)[0])[X.groups(groups)[1]] if isinstance(groups, str) else groups
+        if X.judges:
+            check_judges_are_mixed(X.judge, X.groups(groups)[1])
         X, strata = X.to_rankings(), X.match_ups if strata is None else strata
     data, least = as_data(X), 1 if check_flag("biased", biased) else 2
     codes, names = check_groups(groups, len(data))
@@ -655,6 +658,10 @@ def two_samples(X: Any, Y: Any, strata: Any, biased: bool) -> GroupedRows:
         if X.items != Y.items:
             raise RankingError("X and Y have different items; build both with the same ", Argument("items", ...))
         strata = (X.match_ups, Y.match_ups) if strata is None else strata
+        if X.judges and Y.judges:
+            names = {name: number for number, name in enumerate(dict.fromkeys((*X.judges, *Y.judges)))}
+            judge = [np.array([names[name] for name in each.judges])[each.judge] for each in (X, Y)]
+            check_judges_are_mixed(np.concatenate(judge), np.repeat([0, 1], [len(X), len(Y)]))
         X, Y = X.to_rankings(), Y.to_rankings()
     first, second = as_data(X), as_data(Y, name="Y")
     least = 1 if check_flag("biased", biased) else 2
