@@ -484,6 +484,7 @@ def test_too_small_disks_are_refused_first(tmp_path, monkeypatch):
 
 LIMITED = """
 import resource, signal, sys
+sys.dont_write_bytecode = True  # Python does not notice that a file of its own is cut
 import rankernel as rk
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

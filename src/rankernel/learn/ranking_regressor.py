@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from scipy.sparse import diags_array, issparse
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_distances, pairwise_kernels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -645,7 +645,7 @@ class Ridge:
         roots = np.sqrt(weights)[:, None]
         residuals = roots * (targets[rows] - means)
         if self.gram is None:
-            X = diags_array(roots[:, 0]) @ self.X[rows]
+            X = self.X[rows].multiply(roots) if issparse(self.X) else self.X[rows] * roots
             scatter = X.T @ X
             return means, solve_ridge(scatter.toarray() if issparse(scatter) else scatter, X.T @ residuals, alpha)
         coefficients = np.zeros(targets.shape)

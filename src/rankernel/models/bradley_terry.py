@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, hstack
+from scipy.sparse import csr_array, hstack
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, log_expit, ndtri
 
@@ -415,7 +415,7 @@ def maximize_likelihood(pairs: PairCounts, prior: float = 0.0) -> tuple[FloatArr
         )
         gradient = np.append(design.T @ derivative, tie_derivative.sum())[: len(parameters)]
         hessian = np.zeros((len(parameters), len(parameters)))
-        hessian[:size, :size] = (design.T @ diags_array(curvature) @ design).toarray()
+        hessian[:size, :size] = (design.T @ design.multiply(curvature[:, None])).toarray()
         if pairs.has_tie_parameter:
             hessian[:size, -1] = hessian[-1, :size] = design.T @ mixed
             hessian[-1, -1] = tie_curvature.sum()
@@ -450,7 +450,7 @@ def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, parameters: Float
         if pairs.has_tie_parameter:
             ties = np.bincount(battles.judge, tie_derivative, battles.n_judges)
             scores = hstack([scores, csr_array(ties[:, None])], format="csr")
-        total += (scores.T @ (scores if counts is None else diags_array(counts) @ scores)).toarray()
+        total += (scores.T @ (scores if counts is None else scores.multiply(counts[:, None]))).toarray()
     return total
 
 
