@@ -281,3 +281,22 @@ def test_standard_errors_of_statsmodels(cluster):
     correction = math.sqrt(124 / 123) if cluster else 1
     np.testing.assert_allclose(fit.strengths[1:], expected.params, atol=1e-6)
     np.testing.assert_allclose(fit.standard_errors[1:], expected.bse * correction, atol=1e-6)
+
+
+def test_items_of_a_single_judge_have_no_clustered_standard_error():
+    """At the maximum the gradient of a judge who is alone with an item is 0, which is no certainty."""
+    battles = random_battles(7)
+    n = battles.n_items
+    outcome = [1, -1, 1, 1, -1, 1]
+    more = Comparisons.from_arrays(
+        np.append(battles.first, [n] * 6), np.append(battles.second, [0] * 6), np.append(battles.outcome, outcome),
+        judge=np.append(battles.judge, [0] * 6), items=range(n + 1),
+    )  # fmt: skip
+    with pytest.warns(rk.MisfitWarning, match=f"single judge or voter compared are nan: {n};"):
+        fit = rk.bradley_terry(more)
+    assert np.isnan(fit.standard_errors).tolist() == [False] * n + [True]
+    assert np.isnan(fit.probability_intervals()[n, :n]).all()
+    assert np.isfinite(rk.bradley_terry(more, cluster=False).standard_errors).all()
+    voters = Rankings.from_orders([["a", "b"], ["b", "a"]] * 5 + [["a", "c"]], unlisted="free")
+    with pytest.warns(rk.MisfitWarning, match="nan: c;"):
+        rk.bradley_terry(voters, prior=0.1)

@@ -24,7 +24,7 @@ from rankernel._utils.checks import (
 from rankernel._utils.notebook import html_card
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_nonempty_data, pairwise_ties, pairwise_wins
-from rankernel.errors import Argument, ArgumentValueError, RankingError, ReadingWarning, warn
+from rankernel.errors import Argument, ArgumentValueError, MisfitWarning, RankingError, ReadingWarning, warn
 from rankernel.models.consensus import ranks_by_score
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings, order_text, relations_of_ranks
@@ -160,7 +160,7 @@ def bradley_terry(
         first item. Requires :class:`Comparisons`; names refer to their labels.
     cluster : bool
         Whether standard errors take into account that the comparisons of one voter or judge are dependent (sandwich
-        estimator). Comparisons without judges are independent.
+        estimator); those of items that only one of them compared are nan. Comparisons without judges are independent.
 
     Returns
     -------
@@ -189,11 +189,22 @@ def bradley_terry(
     parameters, covariance = maximize_likelihood(pairs, prior)
     n, n_covariates = data.n_items, pairs.covariates.shape[1]
     n_clusters = (data.n_judges if isinstance(data, Comparisons) else data.n_voters) if cluster else 0
+    single = np.zeros(len(parameters), dtype=bool)
     if n_clusters > 1:
-        covariance = covariance @ sum_of_scores(data, pairs, parameters) @ covariance * (n_clusters / (n_clusters - 1))
+        scores, n_judges = sum_of_scores(data, pairs, parameters)
+        covariance = covariance @ scores @ covariance * (n_clusters / (n_clusters - 1))
+        single[:n] = n_judges == 1
     contrast = np.eye(len(covariance))
     contrast[:n, :n] -= 1 / n if anchor is None else np.eye(n)[data.items.index(anchor)]
     covariance = contrast @ covariance @ contrast.T
+    if single.any():
+        names = ", ".join(printable(data.items[item]) for item in np.flatnonzero(single)[:MAX_SHOWN])
+        warn(
+            f"standard errors of items that a single judge or voter compared are nan: {names}; give "
+            "cluster=False if comparisons are independent",
+            MisfitWarning,
+        )
+        covariance[single] = covariance[:, single] = np.nan
     strengths = contrast[:n, :n] @ parameters[:n]
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return BradleyTerryResult(
@@ -436,9 +447,9 @@ def maximize_likelihood(pairs: PairCounts, prior: float = 0.0) -> tuple[FloatArr
     return parameters, np.asarray(np.linalg.inv(hessian), dtype=np.float64)
 
 
-def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, parameters: FloatArray) -> FloatArray:
-    """Return the sum of the outer products of the gradients of judges or voters."""
-    total = np.zeros((len(parameters), len(parameters)))
+def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sum of the outer products of the gradients of judges or voters, and how many compared each item."""
+    total, n_judges = np.zeros((len(parameters), len(parameters))), np.zeros(data.n_items)
     step = len(data) if isinstance(data, Comparisons) else max(CHUNK_PAIRS // data.n_items**2, 1)
     for start in range(0, len(data), step):
         rows = data[start : start + step]
@@ -451,7 +462,17 @@ def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, parameters: Float
             ties = np.bincount(battles.judge, tie_derivative, battles.n_judges)
             scores = hstack([scores, csr_array(ties[:, None])], format="csr")
         total += (scores.T @ (scores if counts is None else scores.multiply(counts[:, None]))).toarray()
-    return total
+        n_judges += units_of_items(
+            np.tile(battles.judge, 2), np.append(battles.first, battles.second), data.n_items, counts
+        )
+    return total, n_judges
+
+
+def units_of_items(unit: IntArray, item: IntArray, n_items: int, counts: Any = None) -> FloatArray:
+    """Return the number of units in which each item occurs; ``counts`` are numbers of equal units."""
+    distinct = np.unique(unit * n_items + item)
+    weights = None if counts is None else counts[distinct // n_items]
+    return np.asarray(np.bincount(distinct % n_items, weights, n_items), dtype=np.float64)
 
 
 # ---------------------------------------------------------------------- one ranking per group

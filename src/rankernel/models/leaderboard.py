@@ -27,6 +27,7 @@ from rankernel.models.bradley_terry import (
     check_connected,
     comparisons_of,
     maximize_likelihood,
+    units_of_items,
 )
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings, is_frame
@@ -307,8 +308,7 @@ def pairwise_resamples(
     for units in (unit_wins(part, by_judge) for part in parts):
         wins += np.bincount(units.cell, units.wins * units.counts[units.unit], n * n)
         games += np.bincount(units.cell, units.games * units.counts[units.unit], n * n)
-        seen = np.unique(units.unit * n + units.cell // n)
-        n_units += np.bincount(seen % n, units.counts[seen // n], n)
+        n_units += units_of_items(units.unit, units.cell // n, n, units.counts)
         if score == "bradley_terry":
             weights = bootstrap_weights(units.counts, n_resamples, rng)
             totals += weights @ units.table(units.wins, n * n)
