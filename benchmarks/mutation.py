@@ -33,7 +33,7 @@ RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
 CORE = {  # module: its tests, the quickest first
     "_loops/pairs.py": "test_distances.py gram/exact/test_cycles.py gram/exact/test_bits.py",
     "completions/draws.py": "completions/test_couplings.py completions/test_draws.py",
-    "completions/marginals.py": "completions/test_marginals.py",
+    "completions/marginals.py": "completions/test_marginals.py gram/test_streaming.py",
     "gram/exact/cayley.py": "gram/exact/test_exact_cayley.py",
     "gram/exact/diffusion.py": "gram/exact/test_exact_diffusion.py",
     "gram/exact/features.py": "gram/exact/test_exact_features.py kernels/test_positional.py gram/test_gram.py",
@@ -51,11 +51,11 @@ CORE = {  # module: its tests, the quickest first
     "stats/pairwise.py": "stats/test_k_sample.py",
     "stats/mmd.py": "stats/test_mmd.py gram/test_streaming.py",
     "stats/paired.py": "stats/test_paired.py stats/test_effects.py stats/test_power.py",
-    "models/kemeny_search.py": "models/test_consensus.py",
+    "models/kemeny_search.py": "models/test_consensus.py reports/test_standing.py",
     "learn/hierarchy.py": "learn/test_hierarchy.py",
     "io/blt.py": "io/test_formats.py io/test_reader_contract.py",
     "io/cvr.py": "io/test_formats.py io/test_reader_contract.py",
-    "io/pairs.py": "io/test_formats.py test_preferences.py",
+    "io/pairs.py": "io/test_formats.py test_preferences.py test_comparisons.py",
     "io/preflib.py": "io/test_preflib.py io/test_reader_contract.py",
     "io/layouts.py": "io/test_tables.py io/test_formats.py",
 }

@@ -554,3 +554,11 @@ def test_judge_as_label(tmp_path):
     assert (len(alone), alone.labels["judge"].tolist()) == (3, ["1", "1", "2"])
     stated = rk.read_pairs(path, label_columns=["judge"], columns={"user": "judge"})
     assert (len(stated), stated.labels["judge"].tolist()) == (2, ["1", "2"])
+
+
+@pytest.mark.parametrize("reader", [rk.read_pairs, rk.read_comparisons])
+def test_comparisons_without_rows(tmp_path, reader):
+    path = tmp_path / "pairs.csv"
+    path.write_text("judge,winner,loser\n")
+    with pytest.raises(rk.RankingError, match="the table has no rows; each row compares two items"):
+        reader(path)

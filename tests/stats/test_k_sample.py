@@ -319,3 +319,11 @@ def test_group_names_are_escaped():
     assert "\x1b" not in str(result.pairwise())
     assert "<b>" not in result.differences()._repr_html_()
     assert "<table" in result._repr_html_()
+
+
+def test_groups_of_one_voter():
+    """The biased statistic needs one voter of each group, the unbiased one two."""
+    ballots = rk.datasets.uniform(5, 4, rng=0)
+    assert 0 < rk.k_sample_test(ballots, list("aabbc"), biased=True, n_permutations=19).pvalue <= 1
+    with pytest.raises(rk.RankingError, match="group 'c' has 1 voter"):
+        rk.k_sample_test(ballots, list("aabbc"), n_permutations=19)

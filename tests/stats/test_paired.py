@@ -71,6 +71,19 @@ def swapped(run):
     return np.where(turn[:, None], after, before), np.where(turn[:, None], before, after)
 
 
+def test_effect_matches_brute_force():
+    """B from pairs of different judges, W the dispersion before and after, both without bias."""
+    before, after = (rk.datasets.mallows(7, center, 0.6, rng=4).top(2) for center in ([0, 1, 2, 3], [1, 0, 3, 2]))
+    gram = rk.Mallows(0.4).gram(rk.concat([before, after]))
+    change = gram[:7, :7] + gram[7:, 7:] - gram[:7, 7:] - gram[7:, :7]
+    others = [(i, j) for i in range(7) for j in range(7) if i != j]
+    between = np.mean([change[i, j] for i, j in others]) / 4
+    sides = gram[:7, :7], gram[7:, 7:]
+    within = np.mean([np.trace(side) / 7 - np.mean([side[i, j] for i, j in others]) for side in sides])
+    result = rk.paired_test(before, after, rk.Mallows(0.4), n_permutations=9)
+    assert result.effect == pytest.approx(between / (between + within), rel=1e-12)
+
+
 def test_effect_and_differences():
     before, after = judges(3, 60, 1.5)
     result = rk.paired_test(before, after, rk.Mallows(NU), n_permutations=200)
