@@ -18,7 +18,6 @@ import numpy as np
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import all_partitions
-from rankernel.gram.evaluator import Block
 from rankernel.gram.exact.footrule import tie_bounds
 from rankernel.gram.exact.formulas import (
     CodeArray,
@@ -27,8 +26,8 @@ from rankernel.gram.exact.formulas import (
     Overlap,
     Pairs,
     Shape,
-    empty_codes,
     have_one_tie,
+    loop_coder,
     salts,
 )
 from rankernel.kernels.base import Kernel
@@ -84,13 +83,7 @@ class CycleTypes(Formula):
         """Return codes of the cycles and paths."""
         salt = salts(2, X.n_items + 1)
         (left, tie), (right, other_tie) = ((one_completion(side), tie_bounds(side)) for side in (X, Y))
-
-        def codes(block: Block) -> tuple[CodeArray, None]:
-            (rows, columns), (out, _) = block, empty_codes(X, Y, block)
-            path_codes(left[rows], right[columns], tie[rows], other_tie[columns], salt, out)
-            return out, None
-
-        return codes
+        return loop_coder(path_codes, [left, tie], [right, other_tie], salt, offsets=False)
 
     def mean(self, kernel: Kernel, overlap: Overlap) -> tuple[float, ...]:
         """Return the mean over the distribution of the cycle type, and its derivative in beta."""
@@ -275,7 +268,7 @@ def one_completion(X: Rankings) -> IntArray:
 
 
 @compiled
-def path_codes(X, Y, tie, tie_Y, salt, out):
+def path_codes(X, tie, Y, tie_Y, salt, out):
     """Write codes of the lengths of the paths between the positions of the larger tie, and of the other cycles.
 
     ``X[i, a]`` is the position of item a in one completion of ranking i, and ``tie[i]`` the start and end of its tie.

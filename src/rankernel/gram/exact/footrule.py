@@ -25,17 +25,16 @@ import numpy as np
 
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
-from rankernel.gram.evaluator import Block, slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.formulas import (
-    CodeArray,
     Coder,
     Formula,
     LogMean,
     Overlap,
     Pairs,
     Shape,
-    empty_codes,
     have_one_tie,
+    loop_coder,
     salts,
 )
 from rankernel.kernels.base import Kernel, decay_rate
@@ -139,14 +138,7 @@ def one_tie_coder(X: Rankings, Y: Rankings, power: int) -> Coder:
     (left, tie), (right, other_tie) = (
         (single_positions(side), of_tie[tie_bounds(side) @ np.array([n + 1, 1])]) for side in (X, Y)
     )
-
-    def codes(block: Block) -> tuple[CodeArray, IntArray]:
-        (rows, columns), (out, offsets) = block, empty_codes(X, Y, block)
-        ties = tie[rows], other_tie[columns] * np.uint64(3)
-        one_tie_codes(left[rows], right[columns], *ties, salt, power, out, offsets)
-        return out, offsets
-
-    return codes
+    return loop_coder(one_tie_codes, [left, tie], [right, other_tie * np.uint64(3)], salt, power)
 
 
 def single_positions(X: Rankings) -> IntArray:
@@ -332,7 +324,7 @@ STEPS_AT_ONCE = 64  # sums grow by less than 1e280: each step multiplies them by
 
 
 @compiled
-def one_tie_codes(X, Y, tie, tie_Y, salt, power, out, offsets):
+def one_tie_codes(X, tie, Y, tie_Y, salt, power, out, offsets):
     """Write a code of the ties and of the positions that meet a tie, and the cost of items that are tied on no side.
 
     ``X[i, a]`` is the position of item a, -1 if it is tied. The cost is ``|difference|`` to the power 1 or 2.

@@ -24,7 +24,7 @@ from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.combinatorics import log_mean_exp, logs
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError
-from rankernel.gram.evaluator import STEP, Block, Evaluator, NoExactValue, block_shape, distinct_values
+from rankernel.gram.evaluator import STEP, Block, Evaluator, NoExactValue, distinct_values
 from rankernel.kernels.base import Decay, Kernel, decay_rate, distance_derivatives, is_exponential
 from rankernel.kernels.diffusion import Diffusion
 from rankernel.rankings import FREE, Rankings, unique_rows
@@ -290,35 +290,36 @@ Coder = Callable[[Block], tuple[CodeArray, IntArray | None]]
 SALT = 20190313
 
 
+def loop_coder(
+    fill: Callable[..., None],
+    left: Sequence[NDArray[Any]],
+    right: Sequence[NDArray[Any]],
+    *others: Any,
+    offsets: bool = True,
+) -> Coder:
+    """Return codes, and offsets, that a compiled loop fills in from arrays that have one entry for each ranking."""
+
+    def codes(block: Block) -> tuple[CodeArray, IntArray | None]:
+        rows, columns = ([array[part] for array in side] for side, part in zip((left, right), block, strict=True))
+        shape = len(rows[0]), len(columns[0])
+        out = np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
+        fill(*rows, *columns, *others, *out[: 1 + offsets])
+        return out[0], out[1] if offsets else None
+
+    return codes
+
+
 def overlap_coder(X: Rankings, Y: Rankings) -> Coder:
     """Return codes of the overlaps themselves."""
     salt = salts(int(X.n_buckets.max(initial=0)) + 1, int(Y.n_buckets.max(initial=0)) + 1)
-
-    def codes(block: Block) -> tuple[CodeArray, None]:
-        out, _ = empty_codes(X, Y, block)
-        overlap_codes(X.ranks[block[0]], Y.ranks[block[1]], salt, out)
-        return out, None
-
-    return codes
+    return loop_coder(overlap_codes, [X.ranks], [Y.ranks], salt, offsets=False)
 
 
 def top_k_coder(X: Rankings, Y: Rankings, fill: Callable[..., None]) -> Coder:
-    """Return codes and offsets of top-k lists, which a compiled loop fills in."""
+    """Return codes and offsets of top-k lists."""
     items = np.argsort(X.ranks, axis=1, kind="stable")
     left, right = (np.where(side.n_buckets == X.n_items, X.n_items, side.n_buckets - 1) for side in (X, Y))
-
-    def codes(block: Block) -> tuple[CodeArray, IntArray]:
-        (rows, columns), (out, offsets) = block, empty_codes(X, Y, block)
-        fill(items[rows], left[rows], Y.ranks[columns], right[columns], out, offsets)
-        return out, offsets
-
-    return codes
-
-
-def empty_codes(X: Rankings, Y: Rankings, block: Block) -> tuple[CodeArray, IntArray]:
-    """Return arrays for the codes and offsets of a block."""
-    shape = block_shape((len(X), len(Y)), block)
-    return np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
+    return loop_coder(fill, [items, left], [Y.ranks, right])
 
 
 def salts(*shape: int) -> CodeArray:

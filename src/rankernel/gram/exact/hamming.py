@@ -371,13 +371,7 @@ def n_pinned_paths(left: Shape, right: Shape) -> int:
 # intermediate results.
 
 NOTHING, ROW, COLUMN = 0, 1, 2
-LOG, DERIVATIVE, CELL, ROW_CLOSE, COLUMN_CLOSE = (
-    0,
-    2,
-    4,
-    5,
-    6,
-)  # rows of the work of a staircase; the first two are double
+LOG, DERIVATIVE, CELL, ROW_CLOSE, COLUMN_CLOSE = 0, 2, 4, 5, 6  # rows of the work of a staircase; two are double
 STAIRCASE_ROWS = 7
 
 
