@@ -14,6 +14,7 @@ from scipy.stats import chisquare
 
 import rankernel as rk
 from benchmarks import pages
+from rankernel._utils.resources import MATRICES_HELD
 from rankernel.completions.linear_extensions import draw_extensions
 from rankernel.distances import lp
 from rankernel.io.registry import FORMATS
@@ -33,6 +34,12 @@ def table(path, first_header):
 def committed(name):
     """The rows of a committed study."""
     return json.loads((ROOT / f"docs/benchmarks/{name}.json").read_text(encoding="utf-8"))["rows"]
+
+
+def test_matrices_in_memory():
+    """The page on scaling lists the numbers by which tasks are refused, smallest first."""
+    listed = [float(number) for _, number in table("docs/guide/scaling.md", "task")]
+    assert listed == sorted({1.0, *MATRICES_HELD.values()})
 
 
 # ---------------------------------------------------------------------- what is exact
