@@ -239,7 +239,7 @@ def measure(folder: Path, name: str, share: float, n_folds: int) -> dict[str, ob
             predicted = run(own, labels, new, **chosen(run, grid, own, labels))
             taus.setdefault(method, []).append(tau(predicted, ranks[test]))
         if share == 0:
-            before = model.predict_set(new, LEVEL).before
+            before = model.predict_set(new, confidence_level=LEVEL).before
             wrong = before & (ranks[test][:, :, None] > ranks[test][:, None, :])
             right.extend(~wrong.any(axis=(1, 2)))
             stated.append(before.sum() / (len(test) * ranks.shape[1] * (ranks.shape[1] - 1) / 2))

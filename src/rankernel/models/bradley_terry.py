@@ -453,7 +453,8 @@ def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, parameters: Float
     step = len(data) if isinstance(data, Comparisons) else max(CHUNK_PAIRS // data.n_items**2, 1)
     for start in range(0, len(data), step):
         rows = data[start : start + step]
-        battles, counts = (rows, None) if isinstance(rows, Comparisons) else (comparisons_of(rows), rows.counts * 1.0)
+        battles = rows if isinstance(rows, Comparisons) else comparisons_of(rows)
+        counts = np.ones(rows.n_judges) if isinstance(rows, Comparisons) else rows.counts.astype(np.float64)
         covariates = pairs.covariates if pairs.covariates.size else np.zeros((len(battles), 0))
         single = PairCounts.of_comparisons(battles, covariates, pairs.model)
         _, derivative, tie_derivative, *_ = single.terms(parameters, pairs.has_tie_parameter)
@@ -461,18 +462,17 @@ def sum_of_scores(data: Comparisons | Data, pairs: PairCounts, parameters: Float
         if pairs.has_tie_parameter:
             ties = np.bincount(battles.judge, tie_derivative, battles.n_judges)
             scores = hstack([scores, csr_array(ties[:, None])], format="csr")
-        total += (scores.T @ (scores if counts is None else scores.multiply(counts[:, None]))).toarray()
-        n_judges += units_of_items(
-            np.tile(battles.judge, 2), np.append(battles.first, battles.second), data.n_items, counts
-        )
+        total += (scores.T @ scores.multiply(counts[:, None])).toarray()
+        items = np.append(battles.first, battles.second)
+        n_judges += units_of_items(np.tile(battles.judge, 2), items, counts, data.n_items)
     return total, n_judges
 
 
-def units_of_items(unit: IntArray, item: IntArray, n_items: int, counts: Any = None) -> FloatArray:
-    """Return the number of units in which each item occurs; ``counts`` are numbers of equal units."""
-    distinct = np.unique(unit * n_items + item)
-    weights = None if counts is None else counts[distinct // n_items]
-    return np.asarray(np.bincount(distinct % n_items, weights, n_items), dtype=np.float64)
+def units_of_items(unit: IntArray, item: IntArray, counts: FloatArray, n_items: int) -> FloatArray:
+    """Return the number of units in which each item occurs, where ``counts`` are numbers of equal units."""
+    occurs = np.zeros((len(counts), n_items))
+    occurs[unit, item] = 1.0
+    return np.asarray(counts @ occurs)
 
 
 # ---------------------------------------------------------------------- one ranking per group

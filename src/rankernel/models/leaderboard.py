@@ -281,11 +281,13 @@ def unit_wins(part: Comparisons | Data, by_judge: bool) -> UnitWins:
         unit = np.unique((low * n + high) * 3 + outcome, return_inverse=True)[1].ravel()
         counts = np.asarray(np.bincount(unit, weights), dtype=np.float64)
         weights = weights / np.maximum(counts[unit], np.finfo(float).tiny)
-    cells = np.tile(unit, 2) * n**2 + np.concatenate([low * n + high, high * n + low])
-    codes, index = np.unique(cells, return_inverse=True)
-    wins = np.concatenate([weights * (1 + outcome) / 2, weights * (1 - outcome) / 2])
-    sums = [np.bincount(index.ravel(), each).astype(np.float64) for each in (wins, np.tile(weights, 2))]
-    return UnitWins(codes // n**2, codes % n**2, sums[0], sums[1], counts)
+    unit, cell = np.tile(unit, 2), np.concatenate([low * n + high, high * n + low])
+    wins, games = np.concatenate([weights * (1 + outcome) / 2, weights * (1 - outcome) / 2]), np.tile(weights, 2)
+    if isinstance(part, Comparisons):  # which a unit may repeat
+        codes, index = np.unique(unit * n**2 + cell, return_inverse=True)
+        unit, cell = codes // n**2, codes % n**2
+        wins, games = (np.bincount(index.ravel(), each).astype(np.float64) for each in (wins, games))
+    return UnitWins(unit, cell, wins, games, counts)
 
 
 def pairwise_resamples(
@@ -308,7 +310,7 @@ def pairwise_resamples(
     for units in (unit_wins(part, by_judge) for part in parts):
         wins += np.bincount(units.cell, units.wins * units.counts[units.unit], n * n)
         games += np.bincount(units.cell, units.games * units.counts[units.unit], n * n)
-        n_units += units_of_items(units.unit, units.cell // n, n, units.counts)
+        n_units += units_of_items(units.unit, units.cell // n, units.counts, n)
         if score == "bradley_terry":
             weights = bootstrap_weights(units.counts, n_resamples, rng)
             totals += weights @ units.table(units.wins, n * n)
