@@ -75,6 +75,7 @@ def test_nouns():
         ("Sushi", ("toro",), "", "item"),
         ("APA", ("Candidate 1", "Candidate 2"), "", "candidate"),
         ("votes.csv", (), "precinct", "candidate"),
+        ("votes.csv", ("Ann", "Write-in 2"), "", "candidate"),
     ],
 )
 def test_guessed_nouns(title, items, column, noun):

@@ -19,6 +19,7 @@ from rankernel._utils.checks import check_labels, printable
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_data, group_codes, pairwise_wins, rename_items, with_counts
 from rankernel.errors import RankingError
+from rankernel.io.ballots import WRITE_IN
 from rankernel.io.source import FileSource
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings
@@ -143,7 +144,8 @@ def guess_noun(title: str, about: FileSource | None, items: tuple[str, ...], col
         return "candidate"
     words = f"{title} {file_format} {column}".casefold()
     named = [item.casefold().startswith("candidate") for item in items]
-    return "candidate" if any(word in words for word in ELECTION_WORDS) or (named and all(named)) else "item"
+    is_election = any(word in words for word in ELECTION_WORDS) or any(map(WRITE_IN.fullmatch, items))
+    return "candidate" if is_election or (named and all(named)) else "item"
 
 
 def group_labels(data: Data, groups: Any) -> NDArray[np.str_]:
