@@ -499,6 +499,20 @@ def test_ballots_that_approve_all_are_counted(tmp_path):
     assert (data["shares"], data["approveAllShare"]) == ([0.75, 0.75, 0.65], 20 / 24)
 
 
+def test_sentences_of_rare_data():
+    partial = rk.Preferences.from_pairs(
+        [[("a", "b"), ("c", "d")], [("a", "c"), ("d", "b")], [("b", "c"), ("d", "a")]] * 2
+    )
+    text = text_of(page_about(Source(partial), n_clusters=1))
+    assert "6 voters compared 4 items." in text
+    assert "partial orders: some pairs of items are compared, nothing is known of the others (6 voters)" in text
+    rankings = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]], counts=[5, 4, 1])
+    text = text_of(page_about(Source(rankings, groups=np.array(["x", "x", "y"])), n_clusters=1))
+    assert "There are no two groups with at least two voters each, so that no groups are compared." in text
+    even = rk.Comparisons.from_arrays(["x", "y", "x", "y"], ["y", "x", "z", "z"], [1, 1, 1, 1])
+    assert "x and y have the same highest" in report(even).headline
+
+
 def test_noun_replaces_item():
     source = Source(mallows(40, 5, 0.5, rng=0, items=list("abcde")), "Films", noun="film")
     text = text_of(page_about(source, n_clusters=2))

@@ -14,7 +14,7 @@ PYTHON = "\n".join(path.read_text(encoding="utf-8") for path in FOLDER.glob("*.p
 TEMPLATES = "\n".join(path.read_text(encoding="utf-8") for path in (FOLDER / "templates").glob("*.[hs][tv][mg]*"))
 SCRIPT = (FOLDER / "templates" / "script.js").read_text(encoding="utf-8")
 # Names that are put together where they are used.
-PREFIXES = ("all_rule_", "distinctive_", "head_", "heading_", "kind_", "label_", "map_", "result_", "rule_")
+PREFIXES = ("distinctive_", "head_", "heading_", "kind_", "label_", "map_", "result_", "rule_")
 RETIRED = r"\b(duels?|places?|circles?|bars?|beats? all|sure|told|apart|doubt\w*|usual\w*|alike ones|who say)\b"
 
 

@@ -423,13 +423,12 @@ def agreement_of_rules(summary: Summary) -> str:
     say, items, rules = summary.wording.say, summary.ballots.rankings.items, dict[str, list[str]]()
     for name, winners, _ in rule_results(summary):
         rules.setdefault(winners, []).append(name)
+    if len(rules) == 1:  # that of Condorcet has one winner or none
+        return say("all_rule_wins", names=next(iter(rules)))
     results = []
     for winners, names in rules.items():
         sentence = "rule_wins" if winners in items else "rule_ties" if winners else "rule_none"
-        fields = {"names": winners, "rules": join_names(names, MAX_NAMES)}
-        results.append(say(f"all_{sentence}" if len(rules) == 1 else sentence, **fields))
-    if len(rules) == 1:
-        return results[0]
+        results.append(say(sentence, names=winners, rules=join_names(names, MAX_NAMES)))
     return say("rules_differ", results="; ".join(results))
 
 
