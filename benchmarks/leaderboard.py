@@ -57,6 +57,20 @@ def battles(
     return rk.Comparisons.from_arrays(first, second, outcome, judge=judge if n_judges else None, items=range(n))
 
 
+def with_few_judges(rng: np.random.Generator, strengths: np.ndarray) -> rk.Comparisons:
+    """Return battles of 40 judges who differ, where 4 of the judges made all 40 battles of one item."""
+    n, rare = len(strengths), 3
+    others = np.delete(np.arange(n), rare)
+    first = others[rng.integers(0, n - 1, 2000)]
+    second = np.roll(others, -1)[(np.searchsorted(others, first) + rng.integers(0, n - 2, 2000)) % (n - 1)]
+    first, second = np.append(first, np.full(40, rare)), np.append(second, others[rng.integers(0, n - 1, 40)])
+    judge = np.append(rng.integers(0, 40, 2000), rng.integers(0, 4, 40))
+    opinions = strengths + 0.5 * rng.normal(size=(40, n))
+    chance = 1 / (1 + np.exp(opinions[judge, second] - opinions[judge, first]))
+    outcome = np.where(rng.random(len(first)) < chance, 1, -1)
+    return rk.Comparisons.from_arrays(first, second, outcome, judge=judge, items=range(n))
+
+
 def round_robin(rng: np.random.Generator, strengths: np.ndarray, n_battles: int) -> rk.Comparisons:
     """Return the same number of battles of each two items."""
     first, second = (np.repeat(side, n_battles) for side in np.triu_indices(len(strengths), 1))
@@ -75,6 +89,7 @@ DESIGNS: dict[str, Any] = {
     "2,000 battles, uneven schedule": lambda rng, s: battles(rng, s, 2000, uneven=True),
     "4,000 battles of 40 judges who differ": lambda rng, s: battles(rng, s, 4000, 40, 0.5),
     "4,000 battles of 12 judges who differ": lambda rng, s: battles(rng, s, 4000, 12, 0.5),
+    "one item has 40 battles of 4 judges": with_few_judges,
     "win rates of 2 battles a pair": lambda rng, s: round_robin(rng, s, 2),
     "win rates of 20 battles a pair": lambda rng, s: round_robin(rng, s, 20),
     "contests of 2 battles a pair": lambda rng, s: round_robin(rng, s, 2),
