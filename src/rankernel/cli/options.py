@@ -368,26 +368,21 @@ def read_source(file: Path | None, reading: Reading, *labels: str, battles: bool
 
     With ``battles``, the source of a table of comparisons contains the comparisons, too.
     """
+    from rankernel.io.registry import read
+
     if reading.only and file is not None and reading.by is None:
         raise UsageError("--only selects groups of a column: give --by COLUMN, too")
     with progress("Reading"):
         if file is None:
             source = bundled_example(reading, labels)
         else:
+            columns = [*([reading.by] if reading.by else []), *reading.options.get("label_columns", []), *labels]
+            named = {"label_columns": list(dict.fromkeys(columns))} if columns else {}
             data: Any = read_battles(file, reading) if battles and not labels else None
-            data = read_rankings(file, reading, labels) if data is None else data
+            data = read(file, **reading.options | named) if data is None else data
             with usage_errors():
                 source = Source.of(data, reading.by, printable(reading.by or ""), origin=file.name)
         return select_groups(source, reading.only) if reading.only else source
-
-
-def read_rankings(file: Path, reading: Reading, labels: tuple[str, ...]) -> Data:
-    """Return the rankings of a file with the label columns that are needed."""
-    from rankernel.io.registry import read
-
-    columns = dict.fromkeys([*([reading.by] if reading.by else []), *reading.options.get("label_columns", []), *labels])
-    data: Data = read(file, **reading.options | ({"label_columns": list(columns)} if columns else {}))
-    return data
 
 
 def read_battles(file: Path, reading: Reading) -> Comparisons | None:

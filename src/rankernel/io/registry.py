@@ -105,21 +105,16 @@ def read(path: Any, *, format: str = "auto", **options: Any) -> Any:  # noqa: A0
         raise ArgumentTypeError("path", path, "a file, a frame or a list of dictionaries")
     if data:
         source.table = table_of_data(path, source)
-    chosen = detected_format(source) if check_text("format", format) == "auto" else named_format(format)
+    names = {name.lower(): name for name in FORMATS}
+    if check_text("format", format) != "auto" and format.lower() not in names:
+        raise ArgumentValueError("format", format, f"{', '.join(map(repr, FORMATS))} or 'auto'")
+    chosen = detected_format(source) if format == "auto" else FORMATS[names[format.lower()]]
     for name in options:
         if name not in chosen.options:
             others = [part for option in chosen.options for part in (", ", Argument(option))][1:]
             problem = f"{source.name} is read as {chosen.name}, which has no option "
             raise RankingError(problem, Argument(name), "; its options are ", *others)
     return chosen.read(source, **options)
-
-
-def named_format(name: str) -> Format:
-    """Return a format by its name."""
-    for known in FORMATS.values():
-        if known.name.lower() == name.lower():
-            return known
-    raise ArgumentValueError("format", name, f"{', '.join(map(repr, FORMATS))} or 'auto'")
 
 
 def is_table_of_pairs(path: Any, options: Mapping[str, Any]) -> bool:

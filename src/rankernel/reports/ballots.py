@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_labels, printable
 from rankernel.comparisons import Comparisons
-from rankernel.data import Data, as_data, group_codes, pairwise_wins, rename_items, with_counts
+from rankernel.data import Data, group_codes, pairwise_wins, rename_items, with_counts
 from rankernel.errors import RankingError
 from rankernel.io.ballots import WRITE_IN
 from rankernel.io.source import FileSource
@@ -171,19 +171,14 @@ def rankings_of_judges(data: Comparisons) -> Data:
     """
     if data.judges and data.n_items <= MAX_PARTIAL:
         preferences = data.preferences()
-        return preferences if len(preferences) == 1 or not preferences.is_ranking().all() else with_judges(preferences)
+        if len(preferences) == 1 or not preferences.is_ranking().all():
+            return preferences
+        rankings, judges = preferences.to_rankings(), {"group": np.array(preferences.users)}
+        return Rankings._trusted(rankings.ranks, rankings.items, rankings.counts, judges)
     if data.judges:
         with suppress(RankingError):  # no judge has enough comparisons
             return data.rankings()
     return data.rankings(np.zeros(len(data)), min_comparisons=1)
-
-
-def with_judges(preferences: Preferences) -> Data:
-    """Return preferences that are rankings as rankings, labelled by their judge."""
-    rankings: Any = as_data(preferences)
-    return type(rankings)._trusted(
-        rankings.ranks, rankings.items, rankings.counts, {"group": np.array(preferences.users)}
-    )
 
 
 def groups_of_judges(data: Comparisons, rankings: Data, by: Any) -> dict[str, NDArray[np.str_]]:
@@ -412,12 +407,6 @@ class Contests:
     def unbeaten(self) -> Indices:
         """The items that lose no contest (weak Condorcet winners)."""
         return np.flatnonzero(~self.beats.any(axis=0))
-
-    def tied_with(self, item: int) -> Indices:
-        """Return the items whose contest with an item is a tie."""
-        tied = ~self.beats[item] & ~self.beats[:, item]
-        tied[item] = False
-        return np.flatnonzero(tied)
 
     def smith_set(self) -> Indices:
         """Return the smallest nonempty set of items that each beat all items outside the set.

@@ -294,7 +294,7 @@ def winner(summary: Summary) -> str:
     if not len(contests.unbeaten):
         return condorcet_cycle(summary)
     first, *others = contests.unbeaten.tolist()
-    tied = contests.tied_with(first).tolist()
+    tied = [item for item in range(len(items)) if item != first and not contests.beats[first, item]]
     fields = {"first": items[first], "contest": contest(summary, first, (others or tied)[0])}
     if not others:
         return say("unbeaten_one", tied=join_names([items[item] for item in tied], MAX_NAMES), **fields)
