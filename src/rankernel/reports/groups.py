@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rankernel.stats.pairwise import PairwiseResult
 
 ALPHA = 0.05  # family-wise, over all pairs of groups
-MAX_GROUPS = 30  # compared in pairs (435, each up to 0.2 s for 2,000 voters); the joint test has no limit
+MAX_GROUPS = 20  # compared in pairs (190, each up to 0.2 s for 2,000 voters); the joint test has no limit
 MAX_DISTINCT = 8000  # ballots tested, whose Gram matrix takes half a gigabyte; of more, voters are sampled
 MAX_SECONDS = 60.0  # for the kernel values
 FEW_PERMUTATIONS = 19  # if p-values come from exact moments, as permutations are too few for the number of pairs
