@@ -1,17 +1,20 @@
 """Time and memory: bounded by sampling and chunks, predicted, and announced before a long computation."""
 
 import tracemalloc
+from contextlib import suppress
 from importlib import import_module
 
 import numpy as np
 import pytest
 
 import rankernel as rk
+from benchmarks import cost
 from rankernel import Auto, CostWarning, Exact, MonteCarlo
 from rankernel._utils import resources
 from rankernel._utils.resources import announce_cost, n_threads
 from rankernel.completions import draw
-from rankernel.gram.exact.formulas import shape_pairs
+from rankernel.gram.evaluator import ConstantEvaluator, Evaluator, RowsEvaluator, SumEvaluator
+from rankernel.gram.exact.formulas import Formula, FormulaEvaluator, shape_pairs
 
 
 def tops(n_items, n_rankings, k, seed=0):
@@ -133,6 +136,32 @@ def test_shapes_of_one_profile_are_treated_alike(distance):
         ]
         assert answers.setdefault((left.profile, right.profile), found) == found
     assert 1 < len(answers) < len(list(shape_pairs(X, X)))
+
+
+def names_of_subclasses(base):
+    return {name for each in base.__subclasses__() for name in {each.__name__, *names_of_subclasses(each)}}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_evaluator_and_formula_has_a_cell_of_the_sweep():
+    """The time of an evaluator without a measured cell would not be known to be predicted."""
+    measured = set()
+    for name, kind, n_items, method in cost.cells():
+        if method in cost.METHODS and n_items == 10:
+            with suppress(rk.ExactnessError, ValueError):
+                plan = cost.kernels(10)[name].plan(cost.rankings(kind, 4, 10), method=cost.requested(method))
+                measured |= cost.models_of(plan._evaluator)
+    composed = {each.__name__ for each in (ConstantEvaluator, SumEvaluator, RowsEvaluator, FormulaEvaluator)}
+    priced = (names_of_subclasses(Evaluator) | names_of_subclasses(Formula)) - composed - {"HammingFormula"}
+    assert measured >= priced
+
+
+def test_time_of_overlaps_that_are_cheaper_than_their_shapes():
+    """The dynamic programs of most pairs of mixed lists take a fraction of the time of the most expensive overlap."""
+    X = cost.rankings("mixed", 40, 10)
+    evaluator = rk.Mallows(0.1).plan(X, method="exact")._evaluator
+    slowest = max(formula.seconds(rk.Mallows(0.1), *pair) for pair, formula in evaluator.chosen.items())
+    assert evaluator.value_seconds < 0.05 * slowest
 
 
 @pytest.mark.parametrize("method", ["exact", MonteCarlo(16)])

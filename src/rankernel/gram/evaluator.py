@@ -34,7 +34,7 @@ PAIRS = 256  # single entries that one thread computes at a time
 STRIP = 64  # rows that one thread copies at a time
 STEP = {
     "entry": 4e-9,  # of a matrix, to write it and its mirror image
-    "bits": 0.8e-9,  # a word of bits of two rankings compared
+    "bits": 0.5e-9,  # a word of bits of two rankings compared
     "differing": 1.6e-9,  # bits of a word of one full ranking and of another counted
     "shared": 2e-9,  # items of two buckets counted, and looked up
     "tied": 15e-9,  # an item of a tie looked up in the ties of another ranking
@@ -44,13 +44,13 @@ STEP = {
     "inversion": 50e-9,  # an item of a long list inserted at its position
     "item": 1.2e-9,  # of a code: what a kernel sees of one item in two rankings
     "code": 20e-9,  # distinguished from others and looked up
-    "product": 0.35e-9,  # of two features
+    "product": 0.2e-9,  # of two features
     "feature": 10e-9,  # of one ranking made
     "pairs": 25e-9,  # the mean order of two items in one ranking
     "positions": 6e-9,  # the probability of an item at a position of one ranking
     "ranks": 80e-9,  # the mean rank of an item in one ranking
     "pair products": 60e-9,  # the mean product of the orders of two pairs of items in one ranking
-    "distance": 0.5e-9,  # of two full rankings, for each item
+    "weighted": 0.6e-9,  # pair of items compared in two full rankings
     "cycle": 5e-9,  # of two full rankings followed, for each item
     "kernel": 12e-9,  # an elementary function of an array
     "draw": 25e-9,  # of a completion, for each item
@@ -59,7 +59,8 @@ STEP = {
     "down-set": 3e-7,  # of a partial order listed
     "coupling": 45e-9,  # of a draw from the past, for n^3 log n of the number of items
     "sum": 0.35e-9,  # of a function of the Kendall distance of two draws whose pairs are one word of bits
-    "lookup": 1.2e-9,  # of a function of a distance of two draws
+    "lookup": 0.8e-9,  # of a function of a distance of two draws
+    "difference": 0.16e-9,  # of the positions of an item in two full rankings
 }
 EVALUATIONS_AT_ONCE = 2**22  # kernel values in memory
 CACHED_WORDS = 4000  # of bits of a ranking; beyond, these are read from main memory (benchmarks/cost.py)
@@ -391,8 +392,10 @@ def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
         return STEP["product"] * n_items**2 / 2
     if isinstance(kernel, WeightedKendall):
         n_weighted = n_items if kernel.combine == "additive" else np.count_nonzero(kernel.position_weights(n_items))
+        if n_weighted == n_items:
+            return STEP["weighted"] * float(n_items) ** 2 / 2
         return STEP["counted"] * n_items + STEP["concordance"] * float(n_weighted) ** 2 / 2
-    step = STEP["cycle"] if distance is None or distance.cycle_weights is not None else STEP["distance"]
+    step = STEP["cycle"] if distance is None or distance.cycle_weights is not None else STEP["difference"]
     return step * n_items + STEP["kernel"]
 
 

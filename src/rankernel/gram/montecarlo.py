@@ -69,7 +69,6 @@ QUICK_SECONDS = 0.2  # work that is short enough to run without checking for int
 BYTES_WHILE_DRAWING, BYTES_DRAWN = 8, 3  # for each item of a draw
 BYTES_WHILE_DRAWING_ORDERS = 26  # for each item of a draw of a partial order
 MAX_TABLE = 2**18  # values of a distance at which functions are tabulated
-CACHED_ITEMS = 250  # beyond, draws are read from main memory (benchmarks/cost.py)
 
 
 # ---------------------------------------------------------------------- method
@@ -191,8 +190,7 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
         n_words = -(-n_items * (n_items - 1) // 128)
         step = STEP["sum"] if n_words == 1 else STEP["lookup"] + STEP["bits"] * n_words
     else:
-        item = STEP["cycle"] if distance.cycle_weights is not None else STEP["product"] * (1 + n_items / CACHED_ITEMS)
-        step = STEP["lookup"] + n_items * item
+        step = STEP["lookup"] + n_items * STEP["difference" if distance.cycle_weights is None else "cycle"]
     drawn = STEP["draw"] * (n_rows + n_columns) * m * n_items
     if distance is not None and distance.name == "kendall":
         drawn += STEP["packed"] * (n_rows + n_columns) * m * n_items * n_items / 2

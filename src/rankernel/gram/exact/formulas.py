@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +41,7 @@ CodeArray = NDArray[np.uint64]
 
 CACHED_VALUES = 2**18  # values of formulas in the cache of one evaluator: about 50 MB
 SLOW = 2e-5  # seconds for one value, above which blocks are small, so that all threads have work (benchmarks/grid.py)
-MAX_PRICED = 2**12  # pairs of shapes, at even distances, whose values are priced
+N_PRICED = 24  # pairs of rankings, at random, whose values are priced
 MAX_RATE = 1e6  # above this decay rate only the nearest completions count, and logarithms are linear in the rate
 
 
@@ -226,6 +225,10 @@ class Formula(ABC):
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
         """Return the approximate time of one value (``benchmarks/cost.py``)."""
 
+    def overlap_seconds(self, kernel: Kernel, overlap: Overlap) -> float:
+        """Return the approximate time of the value of one overlap; by default that of its shapes."""
+        return self.seconds(kernel, overlap.left_shape, overlap.right_shape)
+
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes that are equal for pairs of rankings with the same distribution of the distance."""
         return overlap_coder(X, Y)
@@ -388,9 +391,12 @@ class FormulaEvaluator(Evaluator):
         self.codes = overlap_coder(X, Y) if single is None else single.coder(X, Y, list(chosen))
         self.details = ", ".join(dict.fromkeys(formula.method for formula in self.formulas))
         self.exponential = is_exponential(kernel, X.n_items)
-        some = islice(chosen.items(), 0, None, -(-len(chosen) // MAX_PRICED))
-        self.slowest = max(formula.seconds(kernel, *pair) for pair, formula in some)
-        if self.slowest > SLOW:
+        rng = np.random.default_rng(0)
+        rows, columns = (rng.integers(len(side), size=N_PRICED) for side in (X, Y))
+        overlaps = [Overlap.of(X.ranks[i], Y.ranks[j]) for i, j in zip(rows, columns, strict=True)]
+        prices = [self.formula_for(kernel, each).overlap_seconds(kernel, each) for each in overlaps]
+        self.value_seconds = float(np.mean(prices))
+        if max(prices) > SLOW:
             self.block_side = min(max(len(X) // 4, 32), 64)
         self.cache: dict[int, tuple[float, ...]] = {}
 
@@ -401,7 +407,7 @@ class FormulaEvaluator(Evaluator):
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time for the distinct codes, and for looking up all entries."""
         step = STEP["code"] + STEP["item"] * self.X.n_items
-        return self.n_codes * self.slowest + n_rows * n_columns * step
+        return self.n_codes * self.value_seconds + n_rows * n_columns * step
 
     @cached_property
     def n_codes(self) -> float:
@@ -439,6 +445,11 @@ class FormulaEvaluator(Evaluator):
         self.cache.update((distinct[position], found[position]) for position in new[:CACHED_VALUES].tolist())
         return np.array(found, dtype=np.float64).T, inverse, offsets
 
+    def formula_for(self, kernel: Kernel, overlap: Overlap) -> Formula:
+        """Return the first formula that covers two rankings."""
+        shapes = overlap.left_shape, overlap.right_shape
+        return next(each for each in self.formulas if each.covers(kernel, *shapes))
+
     def solve(
         self, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices, offsets: IntArray | None
     ) -> Sequence[tuple[float, ...]]:
@@ -448,8 +459,7 @@ class FormulaEvaluator(Evaluator):
         else:
             result = []
             for i, j in zip(rows, columns, strict=True):
-                shapes = shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])
-                formula = next(each for each in self.formulas if each.covers(kernel, *shapes))
+                formula = self.formula_for(kernel, Overlap.of(self.X.ranks[i], self.Y.ranks[j]))
                 result += formula.solve(kernel, rate, self.X, self.Y, i[None], j[None])
         if rate is None:
             return result

@@ -193,7 +193,7 @@ class ChainSweep(HammingFormula):
         """Return the time of the sweep over both chains; in integers the states at its end take longer."""
         n_states = chain_states(left, right)
         if is_exponential(kernel, left.n_items):
-            return 2e-4 + 1.2e-9 * n_states
+            return 2e-4 + 6e-10 * n_states
         return 1e-3 + 1e-7 * n_states
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
