@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import math
 import resource
+import signal
 import tempfile
 import time
 import warnings
@@ -251,7 +252,8 @@ def measure(cell: tuple[str, str, int, str]) -> dict[str, Any] | None:
             found.append(receiver.recv())
     process.join()
     if not found or found[-1] == {"announced": True}:
-        found.append({"error": f"more than {MAX_SECONDS} s"})
+        is_limit = process.exitcode == -signal.SIGXCPU
+        found.append({"error": f"more than {MAX_SECONDS} s" if is_limit else f"exit code {process.exitcode}"})
     if found[-1] is None:
         return None
     row: dict[str, Any] = {"kernel": cell[0], "rankings": cell[1], "n": cell[2], "method": cell[3]}

@@ -118,6 +118,14 @@ def test_misfit_warning():
         rk.outlier_test(rk.concat(parts), alpha=0.1)
 
 
+@pytest.mark.filterwarnings("error::rankernel.CostWarning")
+def test_all_simulated_ballots_are_announced():
+    """Thirty surveys of many shapes are compared with at least 800 ballots of each shape and model."""
+    X = rk.Rankings.from_scores(np.random.default_rng(0).integers(0, 5, (30, 20)))
+    with pytest.raises(rk.CostWarning, match="33,066 simulated"):
+        rk.outlier_test(X, rk.Exponential("footrule", 0.01), method=rk.MonteCarlo(512))
+
+
 def test_free_items_have_one_null_model():
     X = rk.datasets.mallows(60, [0, 1, 2, 3, 4], 1.0, rng=1).top(3, unlisted="free")
     result = rk.outlier_test(X, kernel=rk.Mallows(NU))

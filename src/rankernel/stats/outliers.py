@@ -464,14 +464,17 @@ class SimulatedDistances:
 
     def pvalues(self, models: Sequence[InlierModel], rng: np.random.Generator) -> FloatArray:
         """Return the largest p-value of each row over the null models, compared with ballots of the same shape."""
-        pvalues = np.zeros(len(self.data))
-        assert self.sample.plan is not None
-        n_simulated = len(models) * N_SIMULATED
-        seconds = self.sample.plan._evaluator.seconds(n_simulated, len(self.sample.data)) / n_threads(None)
-        announce_cost(f"comparing the ballots with {n_simulated:,} simulated ones", seconds)
-        for rows in self.shape_classes():
+        pvalues, plan = np.zeros(len(self.data)), self.sample.plan
+        assert plan is not None
+        sizes = []  # of the simulated samples
+        for rows in (classes := self.shape_classes()):
+            share = float(self.data.counts[rows].sum() / self.data.n_voters)
+            sizes.append(max(round(N_SIMULATED * share), MIN_SIMULATED))
+        n_ballots = len(models) * sum(sizes)
+        seconds = plan._evaluator.seconds(n_ballots, len(self.sample.data) + 1) / n_threads(None)
+        announce_cost(f"comparing the ballots with {n_ballots:,} simulated ones", seconds)
+        for rows, n_simulated in zip(classes, sizes, strict=True):
             counts = self.data.counts[rows]
-            n_simulated = max(round(N_SIMULATED * float(counts.sum() / self.data.n_voters)), MIN_SIMULATED)
             for model in models:
                 chosen = rng.choice(rows, n_simulated, p=counts / counts.sum())
                 exceedance = self.exceedance(*model.sample(self.data, chosen, rng), self.distances[rows])
