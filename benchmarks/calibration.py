@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,11 @@ from benchmarks.clock import save
 from benchmarks.intervals import coverage
 from benchmarks.outliers import with_null_models, with_reference
 from rankernel.stats import KSampleResult
+from rankernel.stats._moments import Moments
+from rankernel.stats._permutations import PermutationStatistic
+from rankernel.stats.base import Sample
+from rankernel.stats.hsic import hsic_statistic, make_covariate, time_covariate
+from rankernel.stats.paired import SignFlips
 from rankernel.stats.pairwise import adjust_pvalues
 
 KERNEL = rk.Mallows(0.2)
@@ -62,31 +68,82 @@ def moments(n_permutations: int) -> Iterator[dict[str, Any]]:
         yield row
 
 
-# ---------------------------------------------------------------------- small p-values of unbalanced groups
+# ---------------------------------------------------------------------- small p-values of unbalanced designs
 
-UNBALANCED = {
-    "20 and 180, concentration 3": ((20, 180), 3.0),
-    "20 and 180, concentration 2": ((20, 180), 2.0),
-    "20 and 180, concentration 0.5": ((20, 180), 0.5),
-    "10 and 90, concentration 3": ((10, 90), 3.0),
-    "5 and 100, concentration 1": ((5, 100), 1.0),
-    "30 and 30, concentration 3": ((30, 30), 3.0),
-    "100 and 100, concentration 3": ((100, 100), 3.0),
+
+def of_groups(sizes: tuple[int, ...], theta: float, n_strata: int = 1) -> Callable[[int], PermutationStatistic]:
+    """Return the statistic of groups of one distribution, as a function of the number of the pool."""
+
+    def statistic(pool: int) -> PermutationStatistic:
+        X = rk.concat([rk.datasets.mallows(n, 6, theta, rng=10 * pool + k) for k, n in enumerate(sizes)])
+        groups = np.repeat(range(len(sizes)), sizes)
+        strata = np.arange(len(X)) % n_strata
+        return rk.k_sample_test(X, groups, KERNEL, strata=strata, n_permutations=1)._voters.statistic(False, 1)
+
+    return statistic
+
+
+def of_times(pool: int) -> PermutationStatistic:
+    """Return the statistic of a trend over times with a skewed distribution."""
+    X = rk.datasets.mallows(80, 6, 2.0, rng=pool)
+    times = np.random.default_rng(pool).exponential(size=80) ** 2
+    sample, cells = Sample.planned(X, KERNEL, "auto"), np.zeros(80, dtype=np.int64)
+    return hsic_statistic(sample, X, time_covariate(times, X), cells, False, 1)
+
+
+def of_numbers(pool: int) -> PermutationStatistic:
+    """Return the statistic of a covariate with a skewed distribution."""
+    X = rk.datasets.mallows(80, 6, 2.0, rng=pool)
+    values = np.random.default_rng(pool).exponential(size=80) ** 2
+    sample, cells = Sample.planned(X, KERNEL, "auto"), np.zeros(80, dtype=np.int64)
+    return hsic_statistic(sample, X, make_covariate(values, X, "auto", "auto"), cells, False, 1)
+
+
+def of_judges(n: int, theta: float) -> Callable[[int], PermutationStatistic]:
+    """Return the statistic of judges who rank twice, as a function of the number of the pool."""
+
+    def statistic(pool: int) -> PermutationStatistic:
+        X, Y = (rk.datasets.mallows(n, 6, theta, rng=10 * pool + k) for k in (0, 1))
+        judges = rk.paired_test(X, Y, KERNEL, n_permutations=1)._judges
+        return SignFlips(judges, judges.counts, 1)
+
+    return statistic
+
+
+UNBALANCED: dict[str, Callable[[int], PermutationStatistic]] = {
+    "20 and 180, concentration 3": of_groups((20, 180), 3.0),
+    "20 and 180, concentration 2": of_groups((20, 180), 2.0),
+    "20 and 180, concentration 0.5": of_groups((20, 180), 0.5),
+    "10 and 90, concentration 3": of_groups((10, 90), 3.0),
+    "5 and 100, concentration 1": of_groups((5, 100), 1.0),
+    "30 and 30, concentration 3": of_groups((30, 30), 3.0),
+    "100 and 100, concentration 3": of_groups((100, 100), 3.0),
+    "20 and 6,000, concentration 3": of_groups((20, 6000), 3.0),
+    "10, 20 and 170, concentration 3": of_groups((10, 20, 170), 3.0),
+    "20 and 80 in 2 strata, concentration 2": of_groups((20, 80), 2.0, 2),
+    "80 and a skewed number, concentration 2": of_numbers,
+    "80 at skewed times, concentration 2": of_times,
+    "20 judges twice, concentration 3": of_judges(20, 3.0),
+    "60 judges twice, concentration 1": of_judges(60, 1.0),
 }
 
 
 def small_pvalues(n_permutations: int, n_pools: int = 3) -> Iterator[dict[str, Any]]:
-    """Yield quoted p-values over those of a long permutation run: the smallest ratio over several pools of voters."""
-    for name, (sizes, theta) in UNBALANCED.items():
+    """Yield quoted p-values over those of a long permutation run: the smallest ratio over several pools of voters.
+
+    Values that are rarer than the most extreme arrangement are left out.
+    """
+    for name, statistic_of in UNBALANCED.items():
         ratios: dict[str, list[float]] = {}
         for pool in range(n_pools):
-            X, Y = (rk.datasets.mallows(n, 6, theta, rng=10 * pool + k) for k, n in enumerate(sizes))
-            statistic = rk.mmd_test(X, Y, KERNEL, n_permutations=1)._voters.squared_mmd(biased=False, seed=1)
-            null, exact, tolerance = np.sort(statistic.draw(n_permutations)), statistic.moments(), statistic.tolerance
-            assert exact is not None
+            statistic = statistic_of(pool)
+            null, tolerance = np.sort(statistic.draw(n_permutations)), statistic.tolerance
+            exact = statistic.moments() or Moments.from_sample(statistic.draw(1000))
             for level in (1e-3, 1e-4, 1e-5):
                 value = float(null[-max(int(level * n_permutations), 1)])
                 true = float((null >= value - tolerance).mean())
+                if true > 2 * level:
+                    continue
                 statistic.tolerance = statistic.value - value + tolerance  # moves the target of splitting to the value
                 pearson, split = exact.sf(value - tolerance), statistic.splitting_pvalue()
                 statistic.tolerance = tolerance
@@ -194,33 +251,60 @@ def within_strata(run: int, different: bool) -> PValues:
     return found.pvalue, found.moment_pvalue
 
 
-def four_groups(run: int, different: bool) -> KSampleResult:
-    """Return the test of four groups, of which the last may differ."""
-    centers = [CENTER, CENTER, CENTER, OTHER if different else CENTER]
-    X = rk.concat([draw(20, 0.5, 4 * run + k, None, center) for k, center in enumerate(centers)])
-    return rk.k_sample_test(X, np.repeat(range(4), 20), KERNEL, n_permutations=199, rng=run)
+def groups(
+    run: int,
+    different: bool,
+    sizes: tuple[int, ...] = (20, 20, 20, 20),
+    theta: float = 0.5,
+    top: int | None = None,
+    n_strata: int = 1,
+    method: Any = "auto",
+) -> KSampleResult:
+    """Return the test of several groups, of which the last may differ."""
+    centers = [CENTER] * (len(sizes) - 1) + [OTHER if different else CENTER]
+    drawn = [draw(n, theta, len(sizes) * run + k, top, centers[k]) for k, n in enumerate(sizes)]
+    X, labels = rk.concat(drawn), np.repeat(range(len(sizes)), sizes)
+    strata = np.random.default_rng(run).integers(n_strata, size=len(X))
+    return rk.k_sample_test(X, labels, KERNEL, strata=strata, n_permutations=199, rng=run, method=method)
 
 
-def several_groups(run: int, different: bool) -> PValues:
-    """Return the p-values of a test of four groups."""
-    found = four_groups(run, different)
+def several_groups(run: int, different: bool, **design: Any) -> PValues:
+    """Return the p-values of a test of several groups."""
+    found = groups(run, different, **design)
     return found.pvalue, found.moment_pvalue
 
 
 def every_pair(run: int, different: bool) -> PValues:
     """Return the smallest adjusted p-value: of all pairs of groups, or of those with the group that differs."""
-    found = four_groups(run, different).pairwise()
+    found = groups(run, different).pairwise()
     chosen = np.array([not different or "3" in pair for pair in zip(found.first, found.second, strict=True)])
     return float(found.adjusted_pvalues[chosen].min()), float(
         adjust_pvalues(found.moment_pvalues, "holm")[chosen].min()
     )
 
 
-def covariate(run: int, different: bool) -> PValues:
+def two_halves(run: int, different: bool, n: int, theta: float, top: int | None) -> rk.Rankings:
+    """Return rankings whose second half may differ from the first."""
+    other = OTHER if different else CENTER
+    return rk.concat([draw(n // 2, theta, 2 * run, top), draw(n - n // 2, theta, 2 * run + 1, top, other)])
+
+
+def covariate(
+    run: int,
+    different: bool,
+    n: int = 60,
+    theta: float = 0.5,
+    top: int | None = None,
+    skewed: bool = False,
+    n_strata: int = 1,
+    method: Any = "auto",
+) -> PValues:
     """Return the p-values of an independence test with a number."""
-    X = rk.concat([draw(30, 0.5, 2 * run), draw(30, 0.5, 2 * run + 1, None, OTHER if different else CENTER)])
-    value = np.repeat([0.0, 1.0], 30) + np.random.default_rng(run).normal(0, 0.5, 60)
-    found = rk.hsic_test(X, value, KERNEL, n_permutations=199, rng=run)
+    rng = np.random.default_rng(run)
+    value = np.repeat([0.0, 1.0], [n // 2, n - n // 2]) + rng.normal(0, 0.5, n)
+    value, strata = np.exp(2 * value) if skewed else value, rng.integers(n_strata, size=n)
+    X = two_halves(run, different, n, theta, top)
+    found = rk.hsic_test(X, value, KERNEL, strata=strata, n_permutations=199, rng=run, method=method)
     return found.pvalue, found.moment_pvalue
 
 
@@ -234,59 +318,102 @@ def given_number(run: int, different: bool) -> PValues:
     return found.pvalue, found.moment_pvalue
 
 
-def same_judges(run: int, different: bool) -> PValues:
+def same_judges(
+    run: int, different: bool, n: int = 30, noise: float = 0.7, top: int | None = None, method: Any = "auto"
+) -> PValues:
     """Return the p-values of a paired test: judges who rank twice with some noise, one item moved up or not."""
     rng = np.random.default_rng(run)
-    preference = rng.normal(0, 1, (30, 5))
-    first, second = preference + rng.normal(0, 0.7, (30, 5)), preference + rng.normal(0, 0.7, (30, 5))
+    preference = rng.normal(0, 1, (n, 5))
+    first, second = preference + rng.normal(0, noise, (n, 5)), preference + rng.normal(0, noise, (n, 5))
     second[:, 0] += 0.5 * different
-    found = rk.paired_test(
-        rk.Rankings.from_scores(first), rk.Rankings.from_scores(second), KERNEL, n_permutations=199, rng=run
-    )
+    X, Y = (rk.Rankings.from_scores(scores) for scores in (first, second))
+    X, Y = (X, Y) if top is None else (X.top(top), Y.top(top))
+    found = rk.paired_test(X, Y, KERNEL, n_permutations=199, rng=run, method=method)
     return found.pvalue, found.moment_pvalue
 
 
-def drift(run: int, different: bool) -> PValues:
+def drift(
+    run: int,
+    different: bool,
+    top: int | None = None,
+    skewed: bool = False,
+    n_strata: int = 1,
+    method: Any = "auto",
+) -> PValues:
     """Return the p-values of a test of a trend: one item rises steadily, or not."""
-    scores = np.random.default_rng(run).normal(0, 1, (60, 5))
-    scores[:, 0] += 0.6 * different * np.linspace(-1, 1, 60)
-    found = rk.trend_test(rk.Rankings.from_scores(scores), np.arange(60), KERNEL, n_permutations=199, rng=run)
+    rng = np.random.default_rng(run)
+    scores, times = rng.normal(0, 1, (60, 5)), np.linspace(-1, 1, 60)
+    scores[:, 0] += 0.6 * different * times
+    X, strata = rk.Rankings.from_scores(scores), rng.integers(n_strata, size=60)
+    X, times = X if top is None else X.top(top), np.exp(2 * times) if skewed else times
+    found = rk.trend_test(X, times, KERNEL, strata=strata, n_permutations=199, rng=run, method=method)
     return found.pvalue, found.moment_pvalue
 
 
-def change(run: int, different: bool, time: Any = None) -> PValues:
-    """Return the p-values of a test of a change after 25 of 60 rows."""
-    X = rk.concat([draw(25, 0.5, 2 * run), draw(35, 0.5, 2 * run + 1, None, OTHER if different else CENTER)])
-    found = rk.change_point_test(X, KERNEL, time=time, n_permutations=199, rng=run)
+def change(
+    run: int,
+    different: bool,
+    time: Any = None,
+    theta: float = 0.5,
+    top: int | None = None,
+    method: Any = "auto",
+) -> PValues:
+    """Return the p-values of a test of a change in the middle of 60 rows."""
+    X = two_halves(run, different, 60, theta, top)
+    found = rk.change_point_test(X, KERNEL, time=time, n_permutations=199, rng=run, method=method)
     return found.pvalue, found.moment_pvalue
 
 
-def model(run: int, different: bool) -> PValues:
-    """Return the p-values of a test of the uniform model."""
-    found = rk.goodness_of_fit_test(draw(30, 0.35 * different, run), rk.Uniform(), KERNEL, n_simulations=99, rng=run)
+def model(run: int, different: bool, theta: float = 0.0, top: int | None = None) -> PValues:
+    """Return the p-values of a test of a Mallows model, or of the uniform one."""
+    null = rk.MallowsModel(CENTER, theta) if theta else rk.Uniform()
+    X = draw(30, theta + 0.35 * different, run, top)
+    found = rk.goodness_of_fit_test(X, null, KERNEL, n_simulations=99, rng=run)
     return found.pvalue, found.moment_pvalue
 
 
+FEW_DRAWS = {"top": 2, "method": rk.MonteCarlo(8, "iid", 0)}
 TESTS: dict[str, Callable[[int, bool], PValues]] = {
     "mmd_test, 30 and 30": two_samples,
-    "mmd_test, 10 and 90": lambda run, different: two_samples(run, different, None, (10, 90)),
-    "mmd_test, 20 and 180, concentration 3": lambda run, different: two_samples(run, different, None, (20, 180), 3.0),
-    "mmd_test, 6 and 6": lambda run, different: two_samples(run, different, None, (6, 6)),
-    "mmd_test, top 1 of 5": lambda run, different: two_samples(run, different, 1),
-    "mmd_test, top 2 of 5, 8 draws": lambda run, different: two_samples(
-        run, different, 2, method=rk.MonteCarlo(8, "iid", 0)
-    ),
+    "mmd_test, 10 and 90": partial(two_samples, sizes=(10, 90)),
+    "mmd_test, 20 and 180, concentration 3": partial(two_samples, sizes=(20, 180), theta=3.0),
+    "mmd_test, 6 and 6": partial(two_samples, sizes=(6, 6)),
+    "mmd_test, top 1 of 5": partial(two_samples, top=1),
+    "mmd_test, top 2 of 5, 8 draws": partial(two_samples, **FEW_DRAWS),
     "mmd_test, 30 and 30 in 2 strata": within_strata,
     "mmd_aggregated_test, 30 and 30": several_kernels,
     "k_sample_test, 4 groups of 20": several_groups,
+    "k_sample_test, 10, 20 and 90, concentration 3": partial(several_groups, sizes=(10, 20, 90), theta=3.0),
+    "k_sample_test, 4 groups of 5": partial(several_groups, sizes=(5, 5, 5, 5), theta=1.0),
+    "k_sample_test, top 1 of 5": partial(several_groups, top=1),
+    "k_sample_test, top 2 of 5, 8 draws": partial(several_groups, **FEW_DRAWS),
+    "k_sample_test, 4 groups of 20 in 2 strata": partial(several_groups, n_strata=2),
     "k_sample_test, its .pairwise()": every_pair,
     "hsic_test, 60 and a number": covariate,
+    "hsic_test, 60 and a skewed number, concentration 2": partial(covariate, skewed=True, theta=2.0),
+    "hsic_test, 12 and a number, concentration 2": partial(covariate, n=12, theta=2.0),
+    "hsic_test, top 1 of 5": partial(covariate, top=1),
+    "hsic_test, top 2 of 5, 8 draws": partial(covariate, **FEW_DRAWS),
+    "hsic_test, 60 in 2 strata": partial(covariate, n_strata=2),
     "hsic_test, 100 and a number, given a third": given_number,
     "goodness_of_fit_test, 30": model,
+    "goodness_of_fit_test, 30, concentration 1": partial(model, theta=1.0),
+    "goodness_of_fit_test, 30, top 2 of 5": partial(model, top=2),
     "paired_test, 30 judges": same_judges,
+    "paired_test, 30 judges, little noise": partial(same_judges, noise=0.2),
+    "paired_test, 8 judges": partial(same_judges, n=8),
+    "paired_test, top 1 of 5": partial(same_judges, top=1),
+    "paired_test, top 2 of 5, 8 draws": partial(same_judges, **FEW_DRAWS),
     "trend_test, 60": drift,
+    "trend_test, 60 at skewed times": partial(drift, skewed=True),
+    "trend_test, top 1 of 5": partial(drift, top=1),
+    "trend_test, top 2 of 5, 8 draws": partial(drift, **FEW_DRAWS),
+    "trend_test, 60 in 2 strata": partial(drift, n_strata=2),
     "change_point_test, 60": change,
-    "change_point_test, 60 at 12 times": lambda run, different: change(run, different, np.arange(60) // 5),
+    "change_point_test, 60 at 12 times": partial(change, time=np.arange(60) // 5),
+    "change_point_test, concentration 3": partial(change, theta=3.0),
+    "change_point_test, top 1 of 5": partial(change, top=1),
+    "change_point_test, top 2 of 5, 8 draws": partial(change, **FEW_DRAWS),
 }
 
 
@@ -315,7 +442,7 @@ LONGER = ["mmd_test, 30 and 30", "trend_test, 60"]  # two standard errors off in
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="simulations of each setting")
-    parser.add_argument("--permutations", type=int, default=1_000_000, help="permutations of the long runs")
+    parser.add_argument("--permutations", type=int, default=10_000_000, help="permutations of the long runs")
     parser.add_argument("--only", metavar="TEST", help="level and power of this test only, by its name in the table")
     names = (
         "moments",

@@ -1,9 +1,9 @@
 r"""The permutation engine that all tests share: statistics, permutation schemes, exact moments, and p-values.
 
 A test is a :class:`PermutationStatistic`: the statistic of the data, a stream of its values under random permutations,
-and its exact moments over all permutations where they are known. :func:`sample_null_distribution` turns it into
-p-values. Most tests have the same statistic, :class:`PairStatistic`: the sum over pairs of voters of the kernel between
-their rankings times a kernel between their values, which are permuted: groups, labels, numbers, times, other rankings.
+and its exact moments over all permutations where they are known, from which follow p-values. Most tests have the same
+statistic, :class:`PairStatistic`: the sum over pairs of voters of the kernel between their rankings times a kernel
+between their values, which are permuted: groups, labels, numbers, times, other rankings.
 
 Random permutations depend on the seed and on the data. With permutations that depended on the seed only, the p-values
 of different data sets would be compared with the same permutations, and with few of them the level would be that of
@@ -49,7 +49,7 @@ SMALL_PVALUE = 0.01  # smaller p-values from moments are compared with splitting
 MIN_SPLITTING_PVALUE = 1e-6  # where splitting stops
 N_PARTICLES = 1000  # of splitting
 SURVIVORS = 0.25  # the part of the particles that reach the next threshold
-MAX_SPLIT_VOTERS = 5000  # each particle is an arrangement of them
+MAX_SPLIT_VOTERS = 50_000  # each particle is an arrangement of them
 MAX_SPLIT_ENTRIES = 2**25  # entries of the sums of kernel values of all particles
 
 
@@ -60,6 +60,17 @@ def named_generator(seed: Seed, purpose: str, *data: Any) -> np.random.Generator
 
 
 # ---------------------------------------------------------------------- the engine
+
+
+@dataclass(frozen=True, eq=False)
+class NullDistribution:
+    """The distribution of a statistic under the null hypothesis, and the p-values of the observed value."""
+
+    values: FloatArray  # the statistic for random permutations
+    pvalue: float  # by permutations
+    moments: Moments  # exact over all permutations, or estimates of those that are not known
+    n_moment_draws: int  # permutations behind estimated moments; 0 if all moments are exact
+    moment_pvalue: float  # by the Pearson type III approximation, and by splitting if it is small
 
 
 class PermutationStatistic(ABC):
@@ -99,71 +110,32 @@ class PermutationStatistic(ABC):
         """Return the Monte Carlo standard error of the statistic; 0 if kernel values are exact."""
         return 0.0
 
+    def null_distribution(self, n_permutations: int) -> NullDistribution:
+        """Return the distribution under the null hypothesis, and p-values.
 
-@dataclass(frozen=True, eq=False)
-class NullDistribution:
-    """The distribution of a statistic under the null hypothesis, and the p-values of the observed value."""
-
-    values: FloatArray  # the statistic for random permutations
-    pvalue: float  # by permutations
-    moments: Moments  # exact over all permutations, or estimates of those that are not known
-    n_moment_draws: int  # permutations behind estimated moments; 0 if all moments are exact
-    moment_pvalue: float  # by the Pearson type III approximation, and by splitting if it is small
-
-
-def sample_null_distribution(statistic: PermutationStatistic, n_permutations: int) -> NullDistribution:
-    """Return the null distribution of a statistic.
-
-    The p-value of B permutations is (1 + #{values >= statistic}) / (1 + B), which is valid for every B.
-    """
-    moments, n_draws = statistic.moments(), n_permutations
-    n_moment_draws = 0
-    if moments is None or np.isnan(moments.skewness):
-        n_moment_draws = n_draws = max(n_permutations, statistic.min_moment_draws)
-    draws = statistic.draw(n_draws)
-    values = draws[:n_permutations]
-    n_exceedances = int(count_exceedances(values, np.array([statistic.value]), statistic.tolerance)[0])
-    pvalue = (1 + n_exceedances) / (1 + n_permutations)
-    if n_moment_draws:
-        estimated = Moments.from_sample(draws)
-        moments = estimated if moments is None else Moments(moments.mean, moments.variance, estimated.skewness)
-    assert moments is not None
-    moment_pvalue = max(moments.sf(statistic.value - statistic.tolerance), statistic.min_pvalue())
-    if moment_pvalue < SMALL_PVALUE:
-        moment_pvalue = max(moment_pvalue, statistic.splitting_pvalue())
-    return NullDistribution(values, pvalue, moments, n_moment_draws, min(moment_pvalue, 1.0))
+        The p-value of B permutations is (1 + #{values >= statistic}) / (1 + B), which is valid for every B.
+        """
+        moments, n_moment_draws = self.moments(), 0
+        if moments is None or np.isnan(moments.skewness):
+            n_moment_draws = max(n_permutations, self.min_moment_draws)
+        draws = self.draw(n_moment_draws or n_permutations)
+        values = draws[:n_permutations]
+        n_exceedances = int(count_exceedances(values, np.array([self.value]), self.tolerance)[0])
+        if n_moment_draws:
+            estimated = Moments.from_sample(draws)
+            moments = estimated if moments is None else Moments(moments.mean, moments.variance, estimated.skewness)
+        assert moments is not None
+        moment_pvalue = max(moments.sf(self.value - self.tolerance), self.min_pvalue())
+        if moment_pvalue < SMALL_PVALUE:
+            moment_pvalue = max(moment_pvalue, self.splitting_pvalue())
+        pvalue = (1 + n_exceedances) / (1 + n_permutations)
+        return NullDistribution(values, pvalue, moments, n_moment_draws, min(moment_pvalue, 1.0))
 
 
 def count_exceedances(null: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
     """Return how many entries of a null distribution are at least as large as each value, ties included."""
     n_below = np.searchsorted(np.sort(null), values - tolerance, side="left")
     return np.asarray(len(null) - n_below, dtype=np.int64)
-
-
-def arrangement_probability(cells: Cells) -> float:
-    """Return the probability that permutations within strata give the observed arrangement of voters.
-
-    Examples
-    --------
-    Two voters of each group, all different: one of six divisions.
-
-    >>> one = np.ones(4, dtype=np.int64)
-    >>> round(arrangement_probability(Cells(0 * one, np.array([0, 0, 1, 1]), np.arange(4), one)), 6)
-    0.166667
-    """
-    from scipy.special import gammaln
-
-    def log_factorials(*labels: IntArray) -> float:
-        groups = np.unique(np.stack((cells.strata, *labels)), axis=1, return_inverse=True)[1]
-        return float(gammaln(np.bincount(groups.ravel(), cells.counts) + 1).sum())
-
-    by_cell = float(gammaln(cells.counts + 1).sum())
-    return float(np.exp(log_factorials(cells.values) + log_factorials(cells.rows) - by_cell - log_factorials()))
-
-
-def random_state(rng: np.random.Generator) -> State:
-    """Return a random state for compiled loops."""
-    return rng.integers(2**64, size=4, dtype=np.uint64)
 
 
 # ---------------------------------------------------------------------- the statistic of most tests
@@ -253,7 +225,7 @@ class PairStatistic(PermutationStatistic):
         self.by_table = not self.by_pair and n_values * n_rows * VOTERS_PER_CELL < n_sums
         self.rng = named_generator(seed, "permutations of voters", *cells)
         self.generators = self.rng.spawn(int(cells.strata.max()) + 1) if self.by_table else []
-        self.state = random_state(self.rng)
+        self.state: State = self.rng.integers(2**64, size=4, dtype=np.uint64)  # of compiled loops
         if self.by_table:
             if self.n_voters > MAX_VOTERS:
                 raise RankingError(
@@ -399,17 +371,22 @@ class PairStatistic(PermutationStatistic):
         """Return the probability of the observed arrangement, where labels of equal size may exchange names."""
         from scipy.special import gammaln
 
-        pvalue = arrangement_probability(self.cells)
-        if not self.are_labels:
-            return pvalue
         strata, values, rows, counts = self.cells
-        order = np.lexsort((rows, strata, values))
-        ends = np.cumsum(np.bincount(values, minlength=len(self.values.gram)))[:-1]
-        tables = [np.split(each[order], ends) for each in (strata, rows, counts)]
-        sizes = Counter(np.bincount(s, c, strata.max() + 1).tobytes() for s, _, c in zip(*tables, strict=True))
-        equal = Counter(b"".join(each.tobytes() for each in table) for table in zip(*tables, strict=True))
-        n_equal = [gammaln(np.array(list(counter.values())) + 1).sum() for counter in (sizes, equal)]
-        return pvalue * float(np.exp(n_equal[0] - n_equal[1]))
+
+        def log_factorials(*labels: IntArray) -> float:
+            groups = np.unique(np.stack((strata, *labels)), axis=1, return_inverse=True)[1]
+            return float(gammaln(np.bincount(groups.ravel(), counts) + 1).sum())
+
+        log_pvalue = log_factorials(values) + log_factorials(rows) - log_factorials() - gammaln(counts + 1).sum()
+        if self.are_labels:
+            order = np.lexsort((rows, strata, values))
+            ends = np.cumsum(np.bincount(values, minlength=len(self.values.gram)))[:-1]
+            tables = [np.split(each[order], ends) for each in (strata, rows, counts)]
+            sizes = Counter(np.bincount(s, c, strata.max() + 1).tobytes() for s, _, c in zip(*tables, strict=True))
+            equal = Counter(b"".join(each.tobytes() for each in table) for table in zip(*tables, strict=True))
+            n_equal = [gammaln(np.array(list(counter.values())) + 1).sum() for counter in (sizes, equal)]
+            log_pvalue += n_equal[0] - n_equal[1]
+        return float(np.exp(log_pvalue))
 
     def splitting_pvalue(self) -> float:
         """Return the p-value by multilevel splitting; 0 if there are too many voters or values.

@@ -44,7 +44,7 @@ from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.rankings import FREE, Rankings
 from rankernel.stats._moments import CentredKernel, Moments
-from rankernel.stats._permutations import NullDistribution, PermutationStatistic, sample_null_distribution
+from rankernel.stats._permutations import NullDistribution, PermutationStatistic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -498,7 +498,7 @@ class KernelTestResult(PrintedResult):
     moment_pvalue : float
         The p-value by the Pearson type III approximation with the moments of all permutations: approximately the limit
         of ``pvalue`` for many permutations, not bounded below by 1 / (1 + B). For groups, covariates and trends of up
-        to 5,000 voters a value below 0.01 is at least the estimate by multilevel splitting (random exchanges of
+        to 50,000 voters a value below 0.01 is at least the estimate by multilevel splitting (random exchanges of
         voters), which stops at 1e-6.
     n_moment_draws : int
         The number of permutations from which moments were estimated; 0 if they are exact. Above 2,000 distinct
@@ -584,7 +584,7 @@ def evaluate(
 
     ``name`` and ``scheme`` describe the statistic and its null distribution, such as "permutations of the voters".
     """
-    null, error = sample_null_distribution(statistic, n_permutations), statistic.standard_error()
+    null, error = statistic.null_distribution(n_permutations), statistic.standard_error()
     if warn:
         warn_if_noisy(error, float(null.values.std()))
     return result_fields(statistic.value, null, effect, error, sample, f"{name}, {len(null.values):,} {scheme}")

@@ -30,7 +30,6 @@ from rankernel.stats._permutations import (
     RELATIVE_TOLERANCE,
     PermutationStatistic,
     named_generator,
-    sample_null_distribution,
 )
 from rankernel.stats.base import Sample, SummaryLines, result_fields, voter_gram, warn_if_noisy
 from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupTestResult
@@ -164,7 +163,7 @@ def change_point_test(
         n_wanted = most
     else:
         n_wanted = check_integer("n_changes", n_changes, 0, statistic.max_changes)
-    null = sample_null_distribution(statistic, n_permutations)
+    null = statistic.null_distribution(n_permutations)
     mcse = statistic.standard_error()
     warn_if_noisy(mcse, float(null.values.std()))
     costs, starts = statistic.segments(max(n_wanted, most))

@@ -169,14 +169,14 @@ def conditional_codes(given: Any, n_rows: int) -> IntArray:
     return codes
 
 
-def hsic_fields(
-    sample: Sample, data: Data, covariate: Covariate, strata: IntArray, biased: bool, seed: int, n_permutations: int
-) -> dict[str, Any]:
-    """Return the attributes of the result of an independence test."""
-    n, cells = data.n_voters, Cells.from_rows(strata, covariate.codes, sample.index, data.counts)
-    statistic = PairStatistic(
+def hsic_statistic(
+    sample: Sample, data: Data, covariate: Covariate, strata: IntArray, biased: bool, seed: int
+) -> PairStatistic:
+    """Return the criterion as a test statistic."""
+    n = data.n_voters
+    return PairStatistic(
         sample,
-        cells,
+        Cells.from_rows(strata, covariate.codes, sample.index, data.counts),
         covariate.gram,
         seed,
         biased=biased,
@@ -184,9 +184,16 @@ def hsic_fields(
         points=covariate.points,
         value_sample=covariate.sample,
     )
+
+
+def hsic_fields(
+    sample: Sample, data: Data, covariate: Covariate, strata: IntArray, biased: bool, seed: int, n_permutations: int
+) -> dict[str, Any]:
+    """Return the attributes of the result of an independence test."""
+    statistic = hsic_statistic(sample, data, covariate, strata, biased, seed)
     name = f"{'biased' if biased else 'unbiased'} HSIC of rankings and {covariate.text}"
     scheme = f"permutations of the voters{' within strata' * bool(strata.max())}"
-    effect = KernelCorrelation.within(sample.gram, covariate.gram, cells)
+    effect = KernelCorrelation.within(sample.gram, covariate.gram, statistic.cells)
     fields = evaluate(statistic, effect, n_permutations, sample, name, scheme)
     return fields | {"rankings": data, "witness": witness(sample, data, covariate)}
 

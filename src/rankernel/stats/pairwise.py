@@ -12,7 +12,6 @@ from rankernel._utils import FloatArray, Mask
 from rankernel._utils.checks import check_choice, check_integer, check_number, printable, short_repr
 from rankernel.errors import RankingError, require
 from rankernel.stats._moments import ZERO_MOMENTS
-from rankernel.stats._permutations import sample_null_distribution
 from rankernel.stats.base import PrintedResult, SummaryLines, mcse_text, warn_if_noisy
 from rankernel.stats.groups import GroupedVoters, GroupEffect, KSampleResult, MMDResult, mmd_result
 
@@ -71,7 +70,7 @@ def compare_pair(voters: GroupedVoters, n_permutations: int, seed: int, biased: 
     statistic, effect = voters.squared_mmd(biased, seed), GroupEffect(voters)
     if not voters.is_exchangeable():
         return statistic.value, *(float("nan"),) * 6
-    null, error = sample_null_distribution(statistic, n_permutations), statistic.standard_error()
+    null, error = statistic.null_distribution(n_permutations), statistic.standard_error()
     errors = error, effect.mcse(error)
     return statistic.value, null.pvalue, null.moment_pvalue, effect.value, *errors, float(null.values.std())
 

@@ -23,7 +23,7 @@ from rankernel.errors import RankingError, require
 from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.positional import RankBiasedOverlap
 from rankernel.rankings import FREE, Rankings, dense_ranks, is_missing
-from rankernel.stats._permutations import PermutationStatistic, named_generator, sample_null_distribution
+from rankernel.stats._permutations import PermutationStatistic, named_generator
 from rankernel.stats.base import Interval, PrintedResult, SummaryLines
 from rankernel.stats.pairwise import Correction, adjust_pvalues
 
@@ -245,10 +245,10 @@ def compare_systems(
     pairs = list(combinations(range(len(names)), 2))
     statistics = [ExchangedPair(overlaps, a, b, seed) for a, b in pairs]
     is_tested = overlaps.shape[1] > 2
-    nulls = [sample_null_distribution(each, n_permutations) for each in statistics] if is_tested else []
+    nulls = [each.null_distribution(n_permutations) for each in statistics] if is_tested else []
     adjusted = adjust_pvalues(np.array([null.pvalue for null in nulls]), correction)
     together = ExchangedSystems(overlaps, len(names), seed)
-    null = sample_null_distribution(together, n_permutations) if is_tested else None
+    null = together.null_distribution(n_permutations) if is_tested else None
     values = np.stack([overlaps[:, a, b] for a, b in pairs], axis=1)
     agreements = overlaps[:, : len(names), -1] if judged is not None else None
     gains = np.full_like(values, np.nan)

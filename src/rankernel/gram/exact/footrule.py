@@ -188,7 +188,7 @@ class ExponentialFootrule(Formula):
         """Return the time of the sweep, which reaches a part of the states; in logarithms it takes longer."""
         n_items, rate = left.n_items, decay_rate(kernel, left.n_items)
         if rate * n_items**2 < SAFE_EXPONENT:
-            return 2e-5 + 1e-9 * n_sweep_steps(left, right)
+            return 2e-5 + 5e-10 * n_sweep_steps(left, right)
         return 1e-3 * n_items + 1e-7 * n_sweep_steps(left, right)
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
