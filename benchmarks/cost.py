@@ -264,7 +264,7 @@ def measure(cell: tuple[str, str, int, str]) -> dict[str, Any] | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__)
-    parser.add_argument("-o", "--output", type=Path, help="a folder for the tables, as JSON")
+    parser.add_argument("-o", "--output", type=Path, help="save the rows here, as JSON")
     parser.add_argument("--only", nargs="+", default=[], help="words that a cell must contain, such as: Mallows n=20")
     parser.add_argument("--jobs", type=int, default=1, help="cells that are measured at the same time")
     options = parser.parse_args()
@@ -286,9 +286,7 @@ def main() -> None:
     exceeding = [row for row in found if row["beyond"]]
     print(f"{len(found)} cells; beyond the bounds: {len(exceeding)}")
     if options.output is not None:
-        options.output.mkdir(parents=True, exist_ok=True)
-        save(options.output / "cells.json", found)
-        save(options.output / "beyond.json", exceeding)
+        save(options.output, found)
 
 
 if __name__ == "__main__":
