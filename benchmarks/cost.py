@@ -216,7 +216,7 @@ CELLS = {"exact": matrix_cell, "estimated": matrix_cell, "auto": auto_cell, "tas
 def serve(cell: tuple[str, str, int, str], answer: Connection) -> None:
     """Send the numbers of one cell; that its cost is announced is sent at once, because the process may be killed."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 5))
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", rk.CostWarning)
     warnings.showwarning = lambda *_: answer.send({"announced": True})

@@ -34,8 +34,8 @@ PAIRS = 256  # single entries that one thread computes at a time
 STRIP = 64  # rows that one thread copies at a time
 STEP = {
     "entry": 4e-9,  # of a matrix, to write it and its mirror image
-    "bits": 0.5e-9,  # a word of bits of two rankings compared
-    "differing": 1.6e-9,  # bits of a word of one full ranking and of another counted
+    "bits": 0.3e-9,  # a word of bits of two rankings compared
+    "differing": 1.0e-9,  # bits of a word of one full ranking and of another counted
     "shared": 2e-9,  # items of two buckets counted, and looked up
     "tied": 15e-9,  # an item of a tie looked up in the ties of another ranking
     "concordance": 1.5e-9,  # two items, or sets of items that are tied twice, compared in two rankings

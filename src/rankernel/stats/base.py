@@ -257,13 +257,13 @@ def warn_if_not_characteristic(kernel: Kernel, data: Data) -> None:
         )
 
 
-def warn_if_noisy(mcse: float, null_std: float) -> None:
+def warn_if_noisy(mcse: float, std: float, of: str = "the statistic", std_of: str = "its null distribution") -> None:
     """Warn if the Monte Carlo error of a statistic is large relative to its null distribution."""
-    if mcse > MAX_RELATIVE_ERROR * null_std > 0:
+    if mcse > MAX_RELATIVE_ERROR * std > 0:
         warn(
-            f"kernel values are estimated, and the Monte Carlo standard error of the statistic, {mcse:.2g}, is large "
-            f"relative to the standard deviation of its null distribution, {null_std:.2g}: the test has its level but "
-            "loses power; increase n_draws",
+            f"kernel values are estimated, and the Monte Carlo standard error of {of}, {mcse:.2g}, is large relative "
+            f"to the standard deviation of {std_of}, {std:.2g}: the test has its level but loses power; increase "
+            "n_draws",
             SamplingWarning,
         )
 
@@ -573,30 +573,23 @@ class KernelTestResult(PrintedResult):
 def evaluate(
     statistic: PermutationStatistic,
     effect: Effect | None,
-    n_permutations: int,
+    null: NullDistribution,
     sample: Sample,
     name: str,
     scheme: str,
     *,
     warn: bool = True,
 ) -> dict[str, Any]:
-    """Return the attributes that all results have, and warn of large Monte Carlo errors.
+    """Return the attributes that all results have, and warn of large Monte Carlo errors; without an effect it is 0.
 
     ``name`` and ``scheme`` describe the statistic and its null distribution, such as "permutations of the voters".
     """
-    null, error = statistic.null_distribution(n_permutations), statistic.standard_error()
+    error = statistic.standard_error()
     if warn:
         warn_if_noisy(error, float(null.values.std()))
-    return result_fields(statistic.value, null, effect, error, sample, f"{name}, {len(null.values):,} {scheme}")
-
-
-def result_fields(
-    value: float, null: NullDistribution, effect: Effect | None, error: float, sample: Sample, description: str
-) -> dict[str, Any]:
-    """Return the attributes that all results have; without an effect it is 0."""
     effect_error = 0.0 if effect is None else effect.mcse(error)
     return {
-        "statistic": value,
+        "statistic": statistic.value,
         "pvalue": null.pvalue,
         "null_distribution": null.values,
         "moment_pvalue": null.moment_pvalue,
@@ -604,7 +597,7 @@ def result_fields(
         "effect": 0.0 if effect is None else effect.value,
         "statistic_mcse": error,
         "effect_mcse": effect_error,
-        "method": f"{description}, kernel values: {sample.method}",
+        "method": f"{name}, {len(null.values):,} {scheme}, kernel values: {sample.method}",
         "kernel": sample.kernel,
         "plan": sample.plan,
         "rankings": sample.data,

@@ -31,7 +31,7 @@ from rankernel.stats._permutations import (
     PermutationStatistic,
     named_generator,
 )
-from rankernel.stats.base import Sample, SummaryLines, result_fields, voter_gram, warn_if_noisy
+from rankernel.stats.base import Sample, SummaryLines, evaluate, voter_gram
 from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupTestResult
 from rankernel.stats.hsic import check_times, time_array
 
@@ -164,8 +164,6 @@ def change_point_test(
     else:
         n_wanted = check_integer("n_changes", n_changes, 0, statistic.max_changes)
     null = statistic.null_distribution(n_permutations)
-    mcse = statistic.standard_error()
-    warn_if_noisy(mcse, float(null.values.std()))
     costs, starts = statistic.segments(max(n_wanted, most))
     chosen = n_wanted
     if isinstance(n_changes, str):
@@ -180,9 +178,9 @@ def change_point_test(
         f"rows {a} to {b - 1}" if labels is None else f"times {labels[a]} to {labels[b - 1]}" for a, b in ends
     )
     voters = GroupedVoters.count(sample, names, segment, np.zeros_like(segment), data.counts)
-    scheme = f"{n_permutations:,} random orders of {n_rows:,} rows, at least {least} rows between changes"
+    scheme = f"random orders of {n_rows:,} rows, at least {least} rows between changes"
     effect = GroupEffect(voters) if changes else None
-    fields = result_fields(statistic.value, null, effect, mcse, sample, f"kernel change points, {scheme}")
+    fields = evaluate(statistic, effect, null, sample, "kernel change points", scheme)
     fields["rankings"] = data
     if effect is not None:  # the skewness of the largest dispersion is not that of the dispersion of fixed segments
         fields["_interval"] = partial(effect.interval, ZERO_MOMENTS, fields["effect_mcse"])

@@ -234,18 +234,6 @@ class FeatureMeans:
         )
 
 
-def critical_value(largest: FloatArray | None, n_intervals: int, confidence_level: float) -> float:
-    """Return the number of standard errors on either side of simultaneous intervals.
-
-    ``largest`` has draws of the largest absolute standardised mean; without them the value is that of Bonferroni.
-    """
-    from scipy.special import ndtri
-
-    if largest is None or n_intervals == 1:
-        return float(ndtri(1 - (1 - confidence_level) / 2 / n_intervals))
-    return max(float(np.quantile(largest, confidence_level)), float(ndtri((1 + confidence_level) / 2)))
-
-
 @dataclass(frozen=True, eq=False)
 class GroupFeatures:
     """Groups of voters; the statistic is ``dispersion_factor`` times the dispersion between them.
@@ -369,7 +357,9 @@ def compare_groups(groups: GroupFeatures, confidence_level: float) -> Difference
     data, names = groups.voters.sample.data, groups.voters.names
     if data.n_items < 2:
         raise RankingError("there is only one item, and groups are compared by pairs of items; give at least two items")
-    check_item_pairs(data.n_items, len(names))
+    needed = 3 * 8 * (11 + 4 * len(names)) * data.n_items * (data.n_items - 1) // 2  # means, errors and statistics
+    what = f"comparing {len(names)} groups by all pairs of {data.n_items:,} items"
+    check_bytes(needed, what, "leave out rare items")
     signs, above, ranks = groups.means("pairs"), groups.means("above"), groups.means("ranks")
     of_pairs = signs.statistics / len(signs.statistics)
     first, second = np.triu_indices(data.n_items, 1)
@@ -384,16 +374,19 @@ def compare_groups(groups: GroupFeatures, confidence_level: float) -> Difference
 
 
 def critical_values(means: FeatureMeans, confidence_level: float) -> tuple[float, float]:
-    """Return the critical values of the intervals of all means, and of those of all changes."""
-    n_groups, n_features = means.means.shape
-    changes = critical_value(means.largest_change, n_features, confidence_level)
-    return critical_value(means.largest, n_groups * n_features, confidence_level), changes
+    """Return the standard errors on either side of simultaneous intervals of all means, and of those of all changes.
 
+    The quantile of the largest absolute standardised mean; where it was not simulated, that of Bonferroni.
+    """
+    from scipy.special import ndtri
 
-def check_item_pairs(n_items: int, n_groups: int) -> None:
-    """Raise an error if the comparison of all pairs of items does not fit into memory."""
-    needed = 3 * 8 * (11 + 4 * n_groups) * n_items * (n_items - 1) // 2  # means, errors and statistics, both directions
-    check_bytes(needed, f"comparing {n_groups} groups by all pairs of {n_items:,} items", "leave out rare items")
+    found = []
+    for largest, n_intervals in ((means.largest, means.means.size), (means.largest_change, means.means.shape[1])):
+        if largest is None or n_intervals == 1:
+            found.append(float(ndtri(1 - (1 - confidence_level) / 2 / n_intervals)))
+        else:
+            found.append(max(float(np.quantile(largest, confidence_level)), float(ndtri((1 + confidence_level) / 2))))
+    return found[0], found[1]
 
 
 def item_differences(

@@ -159,7 +159,9 @@ def goodness_of_fit_test(
     statistic = FitStatistic(embedding, data.unique(), draw_sample, biased, model if fitted else None)
     name = f"{'biased' if biased else 'unbiased'} squared MMD"
     scheme = f"simulations from {model}{', fitted again to each' * fitted}"
-    fields = evaluate(statistic, statistic.effect(), n_simulations, statistic.sample, name, scheme)
+    fields = evaluate(
+        statistic, statistic.effect(), statistic.null_distribution(n_simulations), statistic.sample, name, scheme
+    )
     return GoodnessOfFitResult(**fields, witness=statistic.witness())
 
 

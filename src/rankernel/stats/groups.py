@@ -541,7 +541,8 @@ def mmd_result(voters: GroupedVoters, statistic: PairStatistic, n_permutations: 
     """Return the result of the test of two groups."""
     voters.check_exchangeable()
     name = f"{'biased' if statistic.biased else 'unbiased'} squared MMD"
-    fields = evaluate(statistic, GroupEffect(voters), n_permutations, voters.sample, name, voters.scheme, warn=warn)
+    null, effect = statistic.null_distribution(n_permutations), GroupEffect(voters)
+    fields = evaluate(statistic, effect, null, voters.sample, name, voters.scheme, warn=warn)
     first, second = voters.by_group / voters.sizes[:, None]
     witness = np.asarray(voters.gram @ (first - second))
     return MMDResult(**fields, witness=witness, _voters=voters, _biased=statistic.biased)
@@ -628,7 +629,9 @@ def k_sample_test(
     voters.check_exchangeable()
     name = f"{'biased' if biased else 'unbiased'} dispersion between {len(names)} groups"
     statistic, effect = voters.statistic(biased, seed), GroupEffect(voters)
-    fields = evaluate(statistic, effect, n_permutations, voters.sample, name, voters.scheme)
+    fields = evaluate(
+        statistic, effect, statistic.null_distribution(n_permutations), voters.sample, name, voters.scheme
+    )
     return KSampleResult(**fields, _voters=voters, _biased=biased, _n_permutations=n_permutations, _seed=seed)
 
 

@@ -194,7 +194,7 @@ def hsic_fields(
     name = f"{'biased' if biased else 'unbiased'} HSIC of rankings and {covariate.text}"
     scheme = f"permutations of the voters{' within strata' * bool(strata.max())}"
     effect = KernelCorrelation.within(sample.gram, covariate.gram, statistic.cells)
-    fields = evaluate(statistic, effect, n_permutations, sample, name, scheme)
+    fields = evaluate(statistic, effect, statistic.null_distribution(n_permutations), sample, name, scheme)
     return fields | {"rankings": data, "witness": witness(sample, data, covariate)}
 
 

@@ -23,7 +23,7 @@ from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 from rankernel.stats._permutations import named_generator
-from rankernel.stats.base import MAX_RELATIVE_ERROR, PrintedResult, Sample, SummaryLines, check_kernel, mcse_text
+from rankernel.stats.base import PrintedResult, Sample, SummaryLines, check_kernel, mcse_text, warn_if_noisy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,7 +205,7 @@ def outlier_test(
         text = f"one half of {inliers.n_voters:,} reference ballots, null distribution from the other half"
     adjusted = adjust_weighted_pvalues(pvalues, data.counts)
     mcse = distance_mcse(sample, weights)
-    warn_if_noisy_distances(mcse, float(distances.std()))
+    warn_if_noisy(mcse, float(distances.std()), "distances", "the distances")
     return OutlierResult(
         distances=distances,
         pvalues=pvalues,
@@ -263,16 +263,6 @@ def distance_mcse(sample: Sample, weights: FloatArray) -> float:
     rows, difference = change
     distance_changes = difference[np.arange(len(rows)), rows] - 2 * difference @ weights
     return float(np.sqrt((distance_changes**2).mean() / 2))
-
-
-def warn_if_noisy_distances(mcse: float, std: float) -> None:
-    """Warn if Monte Carlo errors are large relative to the differences between ballots."""
-    if mcse > MAX_RELATIVE_ERROR * std > 0:
-        warn(
-            f"kernel values are estimated, and the Monte Carlo standard error of distances, {mcse:.2g}, is large "
-            f"relative to their standard deviation, {std:.2g}: few outliers can be detected; increase n_draws",
-            SamplingWarning,
-        )
 
 
 def warn_if_small_reference(n_ballots: int, n_reference: float, alpha: float) -> None:

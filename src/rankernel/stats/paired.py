@@ -120,7 +120,9 @@ def paired_test(
     name, scheme = "squared MMD of paired samples", f"random signs of {judges.n_judges:,} judges"
     name = f"{'biased' if biased else 'unbiased'} {name}"
     statistic = SignFlips(judges, judges.counts, seed, sample)
-    fields = evaluate(statistic, PairedEffect(judges), n_permutations, sample, name, scheme)
+    fields = evaluate(
+        statistic, PairedEffect(judges), statistic.null_distribution(n_permutations), sample, name, scheme
+    )
     return PairedResult(**fields, _voters=voters, _biased=biased, _judges=judges)
 
 
@@ -158,11 +160,6 @@ class Judges:
     def self_pairs(self) -> float:
         """The sum over judges of the squared norm of their differences, which signs do not change."""
         return float(self.counts @ np.diagonal(self.change_gram))
-
-    @property
-    def statistic(self) -> float:
-        """The statistic of the data."""
-        return float(self.statistics(self.counts[None])[0])
 
     def statistics(self, sign_sums: FloatArray) -> FloatArray:
         """Return the statistic for each row of sums of signs over the judges of each pair of rankings."""
