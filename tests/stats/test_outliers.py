@@ -147,7 +147,7 @@ def test_distance_mcse():
 
 def test_noisy_distances_warn():
     X = rk.datasets.uniform(40, 6, rng=1).top(2, unlisted="free")
-    with pytest.warns(rk.SamplingWarning, match="few outliers"):
+    with pytest.warns(rk.SamplingWarning, match="standard error of distances"):
         rk.outlier_test(X, kernel=rk.Mallows(3.0), method=rk.MonteCarlo(2, "iid", 0))
 
 
