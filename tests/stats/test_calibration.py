@@ -73,9 +73,10 @@ def test_committed_moments(row):
 
 @pytest.mark.parametrize("row", rows_of("small_pvalues"), ids=lambda row: row["setting"])
 def test_committed_small_pvalues(row):
-    """Not less than half of the p-value of a million permutations; at 1e-5 that has a relative error of 0.3."""
-    assert min(row["quoted, 0.001"], row["quoted, 0.0001"]) > 0.5
-    assert row["quoted, 1e-05"] > 0.3
+    """Not less than half of the p-value of long permutation runs; at 1e-5 that has a relative error of 0.2."""
+    assert row["quoted, 0.001"] > 0.5
+    assert row.get("quoted, 0.0001", 1.0) > 0.5
+    assert row.get("quoted, 1e-05", 1.0) > 0.4
 
 
 @pytest.mark.parametrize("row", rows_of("seeds"), ids=lambda row: row["setting"])
