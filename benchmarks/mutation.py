@@ -31,9 +31,9 @@ SOURCE = ROOT / "src" / "rankernel"
 RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
 
 CORE = {  # module: its tests, the quickest first
-    "_loops/pairs.py": "test_distances.py gram/exact/test_cycles.py gram/exact/test_bits.py",
+    "_loops/pairs.py": "test_distances.py gram/exact/test_bits.py gram/exact/test_exact_features.py gram/test_montecarlo.py",
     "completions/draws.py": "completions/test_couplings.py completions/test_draws.py",
-    "completions/marginals.py": "completions/test_marginals.py gram/test_streaming.py",
+    "completions/marginals.py": "completions/test_marginals.py gram/exact/test_exact_features.py",
     "gram/exact/cayley.py": "gram/exact/test_exact_cayley.py",
     "gram/exact/diffusion.py": "gram/exact/test_exact_diffusion.py",
     "gram/exact/features.py": "gram/exact/test_exact_features.py kernels/test_positional.py gram/test_gram.py",
