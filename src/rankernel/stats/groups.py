@@ -90,11 +90,6 @@ class GroupedVoters:
         """The number of voters of each group."""
         return np.asarray(self.by_group.sum(axis=1))
 
-    @property
-    def counts(self) -> FloatArray:
-        """The number of voters of each row."""
-        return np.asarray(self.by_group.sum(axis=0))
-
     @cached_property
     def strata(self) -> list[Stratum]:
         """The strata that contribute to the effect; a single stratum needs two voters of each group."""
