@@ -48,7 +48,7 @@ JUDGED = rk.Rankings.from_long(GRADES, user="query", item="document", score="gra
 TREE = rk.linkage(BALLOTS, KERNEL)
 SAMPLES = [FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]]]
 PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
-BATTLES = rk.Comparisons.from_arrays(list("aba"), list("bcc"), [1, 0, -1], judge=list("sts"))
+BATTLES = rk.Comparisons.from_arrays(list("aba"), list("bcc"), [1, 0, -1], judge=list("stu"))
 PREFERENCES = rk.Preferences.from_pairs([[("a", "b")], [("c", "d"), ("a", "d")]])
 
 

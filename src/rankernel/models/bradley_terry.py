@@ -435,6 +435,8 @@ def maximize_likelihood(pairs: PairCounts, prior: float = 0.0) -> tuple[FloatArr
         try:
             step = np.linalg.solve(hessian, gradient)
         except np.linalg.LinAlgError:
+            if size == n:
+                raise RankingError("the strengths are not determined; give a larger ", Argument("prior")) from None
             problem = " are linearly dependent on each other or on the items"
             raise RankingError(Argument("covariates"), problem) from None
         value = values.sum()
