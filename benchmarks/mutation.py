@@ -31,7 +31,7 @@ SOURCE = ROOT / "src" / "rankernel"
 RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
 
 CORE = {  # module: its tests, the quickest first
-    "_loops/pairs.py": "test_distances.py gram/exact/test_bits.py gram/exact/test_exact_features.py gram/test_montecarlo.py",
+    "_loops/pairs.py": "test_distances.py gram/exact/test_exact_features.py gram/test_montecarlo.py",
     "completions/draws.py": "completions/test_couplings.py completions/test_draws.py",
     "completions/marginals.py": "completions/test_marginals.py gram/exact/test_exact_features.py",
     "gram/exact/cayley.py": "gram/exact/test_exact_cayley.py",
