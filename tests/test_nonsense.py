@@ -547,7 +547,10 @@ CALLS = {
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
     "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "n_bootstrap": 2, "rng": 0}),
     "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half", "anchor": "a", "cluster": True}),
-    "bradley_terry comparisons": (rk.bradley_terry, {"X": BATTLES, "prior": 0.5, "covariates": [[1], [2], [3]]}),
+    "bradley_terry comparisons": (
+        rk.bradley_terry,
+        {"X": BATTLES, "prior": 0.5, "covariates": [[1], [2], [3]], "cluster": False},
+    ),
     "leaderboard": (
         rk.leaderboard,
         {

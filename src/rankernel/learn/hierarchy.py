@@ -195,24 +195,18 @@ def flat_clusters(Z: NDArray[Any], n_clusters: int) -> Indices:
     >>> flat_clusters(Z, 2)
     array([0, 1, 1])
     """
-    n, Z = check_linkage_matrix(Z), np.asarray(Z)
+    from scipy.cluster.hierarchy import is_valid_linkage
+
+    Z = check_numbers("Z", Z, (None, 4))
+    if not len(Z) or not is_valid_linkage(Z):
+        raise ValueError("Z is not a linkage matrix: every cluster must be merged once, after it was formed")
+    n = len(Z) + 1
     check_integer("n_clusters", n_clusters, 1, n)
     cluster, children = np.arange(2 * n - 1), np.asarray(Z[:, :2], dtype=np.intp)
     for step in range(n - n_clusters - 1, -1, -1):  # from the highest remaining merge down to the leaves
         cluster[children[step]] = cluster[n + step]
     _, first, inverse = np.unique(cluster[:n], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
-
-
-def check_linkage_matrix(Z: NDArray[Any]) -> int:
-    """Return the number of leaves of a linkage matrix, or raise if it is not one."""
-    Z = check_numbers("Z", Z, (None, 4))
-    if not len(Z):
-        raise ValueError(f"Z has shape {Z.shape}; a linkage matrix has one row for each merge and 4 columns")
-    older = Z[:, :2] < np.arange(len(Z) + 1, 2 * len(Z) + 1)[:, None]
-    if not older.all() or len(np.unique(Z[:, :2])) != 2 * len(Z):
-        raise ValueError("Z is not a linkage matrix: every cluster must be merged once, after it was formed")
-    return len(Z) + 1
 
 
 def node_summaries(tree: FloatArray, weights: NDArray[Any]) -> tuple[list[int], list[int], list[float]]:
