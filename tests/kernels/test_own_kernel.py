@@ -423,6 +423,34 @@ def test_attribute_that_cannot_be_compared():
         WithSet().gram(ROWS)
 
 
+@pytest.mark.parametrize("base", [rk.Mallows(0.3), rk.Hamming(), rk.RankBiasedOverlap(0.5)])
+def test_matrix_that_contradicts_inherited_facts(base):
+    class Doubled(type(base)):
+        def matrix(self, X, Y):
+            return 2 * super().matrix(X, Y)
+
+    kernel = Doubled(**base.params)
+    with pytest.raises(ValueError, match=r"differs from the kernel that Doubled\.facts declares"):
+        kernel.gram(ROWS)
+
+
+@pytest.mark.parametrize("decorate", [dataclass, dataclass(frozen=True), dataclass(eq=False)])
+def test_dataclasses_with_arrays_are_compared_by_value(decorate):
+    @decorate
+    class Weighted(rk.Kernel):
+        weights: np.ndarray
+
+        def matrix(self, X, Y):
+            return (X * self.weights) @ (Y * self.weights).T
+
+    one, other = Weighted(np.ones(4)), Weighted(np.ones(4))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.gram(ROWS).shape == (len(ROWS), len(ROWS))
+    other.weights[0] = 2.0
+    assert one != other
+
+
 def test_class_instead_of_instance():
     with pytest.raises(TypeError, match=r"Ulam is a class; give an instance"):
         rk.mmd_test(FULL[:12], FULL[12:], Ulam)

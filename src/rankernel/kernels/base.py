@@ -248,6 +248,13 @@ class Parameters:
 
     parameter_bounds: ClassVar[Mapping[str, Any]] = {}
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Compare by value; the methods of a dataclass, which are not added to existing ones, fail for arrays."""
+        super().__init_subclass__(**keywords)
+        for name in ("__eq__", "__hash__"):
+            if vars(cls).get(name) is None:
+                type.__setattr__(cls, name, getattr(Parameters, name))
+
     def _parameters(self) -> Iterator[tuple[str, Any, tuple[float, float]]]:
         """Yield the name, the value and the bounds of each parameter."""
         kind: Any = type(self)
@@ -402,8 +409,6 @@ class Kernel(Parameters, ABC):
         if vars(cls).get("__annotations__") and not dataclasses.is_dataclass(cls) and "__init__" not in vars(cls):
             names = ", ".join(vars(cls)["__annotations__"])
             raise TypeError(f"{cls.__name__} has fields ({names}) but no constructor; add @dataclass")
-        if vars(cls).get("__hash__", True) is None:  # a dataclass that is not frozen removes the hash
-            type.__setattr__(cls, "__hash__", Kernel.__hash__)
         return super().__new__(cls)
 
     @abstractmethod
@@ -671,8 +676,6 @@ def adopted(kind: type, attributes: dict[str, Any]) -> Kernel:
 def kernel_class(kind: type) -> type[Kernel]:
     """Return a subclass of a class that is a kernel, too; its kernels are pickled as objects of that class."""
     members = {
-        "__eq__": Kernel.__eq__,
-        "__hash__": Kernel.__hash__,
         "__reduce__": lambda self: (adopted, (kind, vars(self))),
         "__module__": kind.__module__,
         "__doc__": kind.__doc__,
@@ -719,18 +722,17 @@ def rebuilt(kernel: Rebuilt, changes: Mapping[str, Any]) -> Rebuilt:
         changed: Rebuilt = kind(**{name: changes.get(name, getattr(kernel, name)) for name in arguments})
     else:
         changed = copy.copy(kernel)
-    vars(changed).pop("_comparison_key", None)
     for name in changes.keys() - arguments.keys():
         object.__setattr__(changed, name, changes[name])
     return changed
 
 
 def comparison_key(kernel: Parameters) -> tuple[Any, ...]:
-    """Return the attributes as a hashable value, which is cached if the class is a frozen dataclass."""
+    """Return the attributes as a hashable value; that of kernels of this package, which never change, is cached."""
     found: tuple[Any, ...] | None = vars(kernel).get("_comparison_key")
     if found is None:
         found = tuple((name, hashable(kernel, name, value)) for name, value in attributes(kernel).items())
-        if getattr(getattr(kernel, "__dataclass_params__", None), "frozen", False):
+        if type(kernel).__module__.startswith("rankernel."):
             vars(kernel)["_comparison_key"] = found
     return found
 
@@ -827,8 +829,19 @@ def check_matrix(kernel: Kernel, n_items: int) -> None:
         )
     if not np.isfinite(values).all():
         raise ValueError(f"{name} returned {values[~np.isfinite(values)][0]}; a kernel must be finite")
-    if not np.allclose(values, mirrored.T, rtol=1e-6, atol=1e-6 * np.abs(values).max()):
+    tolerance = {"rtol": 1e-6, "atol": 1e-6 * np.abs(values).max()}
+    if not np.allclose(values, mirrored.T, **tolerance):
         raise ValueError(f"{name} is not symmetric: its value changes if X and Y are exchanged")
+    facts, declared = kernel.facts(n_items), values
+    if facts.distance is not None and facts.function is not None:
+        declared = facts.function.value(facts.distance.between(X, Y))
+    elif facts.form is not None:
+        declared = kernel.features(X) @ kernel.features(Y).T
+    if call == kernel.matrix and not np.allclose(values, declared, **tolerance):
+        raise ValueError(
+            f"{name} differs from the kernel that {kind.__name__}.facts declares; change def facts(self, n_items), "
+            f"which may be inherited: return {FACTS_HELP}"
+        )
 
 
 def noted(call: Callable[[], Any], note: str) -> Any:

@@ -40,7 +40,7 @@ class PositionalKernel(SimilarItemsKernel):
         return Facts(is_psd=True, max_dimension=1 + (n_items - 1) ** 2, form=self.form(n_items))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Positional(PositionalKernel):
     r"""Positional kernel :math:`\sum_i G[\sigma(i), \sigma'(i)]` of a matrix G on positions.
 

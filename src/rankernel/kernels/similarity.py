@@ -27,7 +27,7 @@ NAME = "similarity matrix"  # in error messages
 ROUNDING = 1e-10  # relative rounding error allowed in the eigenvalues of a matrix
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Similarity(Parameters):
     """Similarity of items, for kernels that count similar items as partly the same.
 
@@ -208,7 +208,7 @@ def matrix_root(name: str, matrix: FloatArray) -> FloatArray:
 # ---------------------------------------------------------------------- kernels
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class SimilarItemsKernel(KnownKernel):
     """A kernel that is linear in signs of pairs, positions or ranks, with an optional similarity of items."""
 
