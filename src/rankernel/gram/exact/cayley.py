@@ -55,7 +55,7 @@ class RandomCycles(Formula):
 
     by_profile = True
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether each side has at most one tied bucket and no free items, or one side is unordered."""
         if not is_exponential(kernel, left.n_items) and left.n_items > MAX_PMF_ITEMS:
             return False

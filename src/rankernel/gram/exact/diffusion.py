@@ -63,7 +63,9 @@ class CycleTypes(Formula):
     1.0
     """
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+    only_exhaustive = True
+
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether one tie is inside the other, and few paths are joined."""
         if not (isinstance(kernel, Diffusion) and kernel.graph == "transpositions" and have_one_tie(left, right)):
             return False
@@ -110,12 +112,11 @@ class Words(Formula):
     """
 
     method = "random walk on words"
+    only_exhaustive = True
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether there are no free items and one ranking has few words."""
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether one ranking has few words."""
         assert isinstance(kernel, Diffusion)
-        if not (left.is_exhaustive and right.is_exhaustive):
-            return False
         fewest = min(n_words(left.sizes), n_words(right.sizes))
         return fewest * n_swaps(left.n_items, kernel.graph) <= MAX_WORD_SWAPS
 

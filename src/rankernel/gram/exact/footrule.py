@@ -37,7 +37,7 @@ from rankernel.gram.exact.formulas import (
     loop_coder,
     salts,
 )
-from rankernel.kernels.base import Kernel, decay_rate, is_exponential
+from rankernel.kernels.base import Kernel, decay_rate
 from rankernel.rankings import Rankings
 
 MAX_STEPS = 60_000_000  # states that a sweep visits: about half a second
@@ -86,9 +86,8 @@ class Matching:
 
 
 def always_in_groups(left: Shape, right: Shape) -> bool:
-    """Whether all rankings of these shapes split into groups: none is free, and one is full or each has one tie."""
-    one_is_full = (left.is_full or right.is_full) and left.is_exhaustive and right.is_exhaustive
-    return one_is_full or have_one_tie(left, right)
+    """Whether all rankings of these shapes split into groups: one is full, or each has at most one tie."""
+    return left.is_full or right.is_full or have_one_tie(left, right)
 
 
 def matching_of(overlap: Overlap) -> Matching:
@@ -177,12 +176,11 @@ class ExponentialFootrule(Formula):
     """
 
     method = "dynamic program"
-    by_profile = True
+    by_profile = only_exponential = only_exhaustive = True
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether the kernel is exponential, all overlaps split into groups, and a sweep has few steps."""
-        is_grouped = is_exponential(kernel, left.n_items) and always_in_groups(left, right)
-        return is_grouped and n_sweep_steps(left, right) <= MAX_STEPS
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether all overlaps of these shapes split into groups, and a sweep has few steps."""
+        return always_in_groups(left, right) and n_sweep_steps(left, right) <= MAX_STEPS
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
         """Return the time of the sweep, which reaches a part of the states; in logarithms it takes longer."""

@@ -212,10 +212,20 @@ class Formula(ABC):
 
     method = "closed form"  # shown to users
     by_profile = False  # whether shapes of one profile are treated alike; the same for all formulas of a distance
+    only_exponential = False  # whether other functions of the distance have no formula
+    only_exhaustive = False  # whether rankings with free items have no formula
 
-    @abstractmethod
     def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether two rankings of these shapes have an exact mean here, at an affordable cost."""
+        if self.only_exhaustive and not (left.is_exhaustive and right.is_exhaustive):
+            return False
+        if self.only_exponential and not is_exponential(kernel, left.n_items):
+            return False
+        return self.admits(kernel, left, right)
+
+    @abstractmethod
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether two shapes are covered, if the function and the free items are."""
 
     def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether all overlaps of two covered shapes have an accurate value with these parameters."""

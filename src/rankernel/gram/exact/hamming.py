@@ -47,7 +47,7 @@ class TopKMatching(HammingFormula):
     0.625
     """
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether both are top-k lists, or one is unordered."""
         return are_top_k(left, right) or left.is_unordered or right.is_unordered
 
@@ -87,11 +87,10 @@ class Staircase(HammingFormula):
     """
 
     method = "dynamic program"
+    only_exhaustive = True
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether there are no free items and the buckets are small enough."""
-        if not (left.is_exhaustive and right.is_exhaustive):
-            return False
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether the buckets are small enough."""
         if not is_exponential(kernel, left.n_items):
             return left.n_items <= MAX_INTEGER_ITEMS
         return left.n_items * max(*left.sizes, *right.sizes) <= MAX_LOG_SUMS
@@ -135,7 +134,7 @@ class FullSweep(HammingFormula):
 
     method = "dynamic program"
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether one side is full and the table of the other small enough."""
         if not (left.is_full or right.is_full):
             return False
@@ -180,7 +179,7 @@ class ChainSweep(HammingFormula):
 
     method = "dynamic program"
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether there are no ties and the table is small enough."""
         if not (left.is_chain and right.is_chain) or left.n_items > MAX_SWEEP_ITEMS:
             return False

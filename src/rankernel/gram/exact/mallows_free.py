@@ -19,7 +19,7 @@ from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import tables
 from rankernel.gram.exact.formulas import Formula, LogMean, Overlap, Shape
-from rankernel.kernels.base import Kernel, is_exponential
+from rankernel.kernels.base import Kernel
 from rankernel.rankings import FREE
 
 MAX_STEPS = 20_000_000  # elementary steps of one program: up to 1 s
@@ -46,11 +46,10 @@ class FreeMallows(Formula):
     """
 
     method = "dynamic program"
+    only_exponential = True
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether the kernel is exponential and some program is affordable for all overlaps of these shapes."""
-        if not is_exponential(kernel, left.n_items):
-            return False
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether some program is affordable for all overlaps of these shapes."""
         return left.is_unordered or right.is_unordered or bool(affordable_seconds(left, right))
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:

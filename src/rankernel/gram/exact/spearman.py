@@ -25,7 +25,7 @@ from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.footrule import Group, always_in_groups, matching_of, one_tie_coder
 from rankernel.gram.exact.formulas import Coder, Formula, LogMean, Overlap, Pairs, Shape, have_one_tie
-from rankernel.kernels.base import Kernel, decay_rate, is_exponential
+from rankernel.kernels.base import Kernel, decay_rate
 from rankernel.rankings import Rankings
 
 SMALL_PERMANENT = 11  # items up to which a permanent is faster than the series (benchmarks/grid.py)
@@ -54,10 +54,11 @@ class ExponentialSpearman(Formula):
     """
 
     method = "series"
+    only_exponential = only_exhaustive = True
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether the kernel is exponential and all overlaps of these shapes split into groups."""
-        return is_exponential(kernel, left.n_items) and always_in_groups(left, right)
+    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether all overlaps of these shapes split into groups."""
+        return always_in_groups(left, right)
 
     def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether no group is too large for a permanent, or the series is accurate for the largest one."""
