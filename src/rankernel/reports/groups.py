@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rankernel.stats.pairwise import PairwiseResult
 
 ALPHA = 0.05  # family-wise, over all pairs of groups
-MAX_GROUPS = 20  # compared in pairs (190, each up to 0.2 s for 2,000 voters); the joint test has no limit
 MAX_DISTINCT = 8000  # ballots tested, whose Gram matrix takes half a gigabyte; of more, voters are sampled
 MAX_SECONDS = 60.0  # for the kernel values
 FEW_PERMUTATIONS = 19  # if p-values come from exact moments, as permutations are too few for the number of pairs
@@ -123,11 +122,16 @@ def groups_to_compare(source: Source, names: tuple[str, ...] | None) -> list[int
     return [int(group) for group in np.flatnonzero(voters > 1)]
 
 
+def groups_in_pairs(n_voters: int) -> int:
+    """Return how many groups are compared in pairs, which take about 0.1 ms times groups times voters."""
+    return min(max(500_000 // n_voters, 20), 100)
+
+
 def compare_groups(
     ballots: Ballots,
     groups: list[int],
     settings: Settings,
-    max_groups: int = MAX_GROUPS,
+    max_groups: int | None = None,
     max_distinct: int = MAX_DISTINCT,
 ) -> GroupComparisons | None:
     """Return the comparison of groups of voters, or None if there are fewer than two."""
@@ -153,6 +157,8 @@ def compare_groups(
         return one_comparison(mmd_test(first, second, kernel, **options), ballots, list(parts), settings)
     joint = of_pairs = joint_test(parts)
     by_size = sorted(parts, key=lambda name: -sizes[name])
+    if max_groups is None:
+        max_groups = groups_in_pairs(sum(part.n_voters for part in parts.values()))
     if len(groups) > max_groups:
         largest = [group for group in groups if ballots.groups[group] in by_size[:max_groups]]
         parts = tested_voters(largest)
