@@ -185,3 +185,12 @@ def test_equal_pictures_give_equal_files(tmp_path, ending):
         plots.save(plots.kernel_map([[0, 0], [1, 1]], names=["A"]), file)
     assert files[0].read_bytes() == files[1].read_bytes()
     assert len(files[0].read_bytes()) > 1000
+
+
+def test_groups_of_a_leaderboard_are_divided():
+    """Lines are between the items above and below that are all separated."""
+    scores = np.random.default_rng(0).normal([4, 4, 2, 0, 0], 0.5, (80, 5))
+    board = leaderboard(Rankings.from_scores(scores))
+    assert board.rank_intervals.tolist() == [[1, 2], [1, 2], [3, 3], [4, 5], [4, 5]]
+    lines = [line for line in board.plot().lines if line.get_linestyle() == "--"]
+    assert [line.get_ydata()[0] for line in lines] == [1.5, 2.5]

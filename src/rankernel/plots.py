@@ -612,6 +612,9 @@ def outliers(result: Any, *, title: str | None = None, ax: Axes | None = None) -
 def leaderboard(result: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the scores of a leaderboard with their intervals, best first, beside the intervals of ranks.
 
+    Dashed lines divide groups: every item above a line is separated from every item below it. Items that may be the
+    first are blue.
+
     Parameters
     ----------
     result : Leaderboard
@@ -640,6 +643,10 @@ def leaderboard(result: Any, *, title: str | None = None, ax: Axes | None = None
     colours = [SOFT if is_below else COLOURS[0] for is_below in below_first.tolist()]
     ax.hlines(range(n), low, high, colors=colours, lw=2)
     ax.scatter(result.scores, range(n), c=colours, s=26, zorder=3)
+    above = result.above.before[0]
+    for row in range(1, n):
+        if above[:row, row:].all():
+            ax.axhline(row - 0.5, color=SOFT, linewidth=1, linestyle="--")
     name_rows(ax, result.items)
     percent = f"{result.confidence_level:.0%}"
     ax.set_xlabel(f"{result.score.replace('_', ' ')} with {percent} intervals ({result.units} resampled)")
