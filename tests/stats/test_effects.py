@@ -42,6 +42,15 @@ def test_effect_matches_brute_force(n_groups):
     assert result.effect == pytest.approx(expected, rel=1e-9)
 
 
+def test_effect_of_groups_of_two():
+    X = rk.datasets.mallows(4, 5, 0.2, rng=3)
+    rows = [tuple(row) for row in X.ranks.tolist()]
+    expected = effect_by_hand(naive.gram(naive.mallows(NU), rows, rows), list("aabb"))
+    for strata in (None, [0] * 4):
+        result = rk.k_sample_test(X, list("aabb"), rk.Mallows(NU), n_permutations=9, strata=strata)
+        assert result.effect == pytest.approx(expected, rel=1e-9)
+
+
 def test_effect_is_independent_of_scale_and_sizes():
     X, Y = (
         rk.Rankings([[0, 1, 2], [1, 0, 2]], counts=[300, 100]),
