@@ -17,6 +17,7 @@ Constants in ``rankernel/gram/evaluator.py`` were set from the ratios that this 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import resource
 import signal
@@ -239,6 +240,11 @@ def cells() -> Iterator[tuple[str, str, int, str]]:
             yield from ((name, kind, n_items, "auto") for name, kind in product(names, ALL_KINDS[1:]))
 
 
+def cell_of(row: dict[str, Any]) -> tuple[str, str, int, str]:
+    """Return the cell of a row."""
+    return row["kernel"], row["rankings"], row["n"], row["method"]
+
+
 def measure(cell: tuple[str, str, int, str]) -> dict[str, Any] | None:
     """Return the row of one cell, measured in a new process; None if there is no such value."""
     context = get_context("fork")
@@ -264,7 +270,9 @@ def measure(cell: tuple[str, str, int, str]) -> dict[str, Any] | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__)
-    parser.add_argument("-o", "--output", type=Path, help="save the rows here, as JSON")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="write the rows into this JSON file, in place of older ones of the same cells"
+    )
     parser.add_argument("--only", nargs="+", default=[], help="words that a cell must contain, such as: Mallows n=20")
     parser.add_argument("--jobs", type=int, default=1, help="cells that are measured at the same time")
     options = parser.parse_args()
@@ -286,7 +294,11 @@ def main() -> None:
     exceeding = [row for row in found if row["beyond"]]
     print(f"{len(found)} cells; beyond the bounds: {len(exceeding)}")
     if options.output is not None:
-        save(options.output, found)
+        rows = json.loads(options.output.read_text(encoding="utf-8"))["rows"] if options.output.exists() else []
+        by_cell = {cell_of(row): row for row in rows if cell_of(row) not in chosen} | {
+            cell_of(row): row for row in found
+        }
+        save(options.output, [by_cell[cell] for cell in cells() if cell in by_cell])
 
 
 if __name__ == "__main__":
