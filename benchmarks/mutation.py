@@ -57,7 +57,7 @@ CORE = {  # module: its tests, the quickest first
     "io/cvr.py": "io/test_formats.py io/test_reader_contract.py",
     "io/pairs.py": "io/test_formats.py test_preferences.py test_comparisons.py",
     "io/preflib.py": "io/test_preflib.py io/test_reader_contract.py",
-    "io/layouts.py": "io/test_tables.py io/test_formats.py",
+    "io/layouts.py": "io/test_layouts.py io/test_tables.py io/test_formats.py",
 }
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {

@@ -395,7 +395,7 @@ SENTENCES: list[tuple[str, str, Numbers]] = [
     ),
     (
         "benchmarks/appendix.md",
-        "{} times. A test failed or did not finish in {} cases; {} mutants are",
+        "{} times. A test failed or did not finish in {} cases; the other {} mutants",
         lambda: [
             str(len(rows("mutation"))),
             str(len(rows("mutation")) - len(rows("mutation", result="survived"))),

@@ -1,5 +1,6 @@
 """Files and frames of every format: each with the rankings that it gives, or with a part of the error message."""
 
+import copy
 import gzip
 import json
 import tracemalloc
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from example_files import BLT, CANDIDATES, CONTESTS, DOMINION, DOMINION_CSV, NIST, SCOTTISH, preflib
+from example_files import BLT, CANDIDATES, CONTESTS, DOMINION, DOMINION_CSV, NIST, SCOTTISH, nist_mark, preflib
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
@@ -313,6 +314,41 @@ def test_dominion_archive_of_several_files(tmp_path):
     votes = rk.read(tmp_path / "cvr.zip", unlisted="free")
     assert (shown(votes), votes.source.title) == (["Ann", "Ann"], "Mayor")
     assert votes.labels["Precinct"].tolist() == ["North", ""]
+
+
+def test_dominion_sessions_without_a_ballot(tmp_path):
+    session = {"RecordId": 9, "Original": None}
+    content = DOMINION | {"Sessions": [session, *DOMINION["Sessions"], {"RecordId": 10}]}
+    (tmp_path / "cvr.json").write_text(json.dumps(content))
+    assert shown(rk.read(tmp_path / "cvr.json", contest="contest 7")) == [
+        "candidate 1>candidate 2>candidate 3",
+        "candidate 3>candidate 1=candidate 2",
+    ]
+
+
+def test_nist_marks_without_a_selection(tmp_path):
+    """A mark that names no selection is that of a name written in, if it can be counted."""
+    content = copy.deepcopy(NIST)
+    for ballot, allocable in zip(content["CVR"], ({"IsAllocable": "yes"}, {"IsAllocable": "unknown"}), strict=True):
+        marks = ballot["CVRSnapshot"][-1]["CVRContest"][0]["CVRContestSelection"]
+        marks[:] = [nist_mark("s1", 1), nist_mark(None, 2, **allocable)]
+    (tmp_path / "cvr.json").write_text(json.dumps(content))
+    assert shown(rk.read(tmp_path / "cvr.json", unlisted="free")) == ["Ann>write-in", "Ann"]
+
+
+def test_hart_ballots(tmp_path):
+    """One document for each ballot: the digits of an option are its marks at each rank."""
+    ballots = {"North": {"Ann": "010", "Bob": "100", "": "001"}, "South": {"Ann": "100", "Bob": "000", "": "000"}}
+    with zipfile.ZipFile(tmp_path / "cvr.zip", "w") as archive:
+        for precinct, marks in ballots.items():
+            names = [(f"<Name>{name}</Name>" if name else "", value) for name, value in marks.items()]
+            options = "".join(f"<Option>{name}<Value>{value}</Value></Option>" for name, value in names)
+            contest = f"<Contest><Name>Mayor</Name><Options>{options}</Options></Contest>"
+            split = f"<PrecinctSplit><Name>{precinct}</Name></PrecinctSplit>"
+            archive.writestr(f"{precinct}.xml", f"<Cvr><Contests>{contest}</Contests>{split}</Cvr>")
+    votes = rk.read(tmp_path / "cvr.zip", unlisted="free")
+    assert (shown(votes), votes.source.title) == (["Bob>Ann>write-in", "Ann"], "Mayor")
+    assert votes.labels["Precinct"].tolist() == ["North", "South"]
 
 
 UNISYN = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>

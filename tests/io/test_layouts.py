@@ -152,6 +152,14 @@ def test_movielens_without_names_of_columns(tmp_path):
         assert shown(read(tmp_path, text, name, **stated)) == ["8>7", "7>8", "7=8"]
 
 
+@pytest.mark.parametrize("text", ["3,1,2\n1,2,3\n", "1,7,3,5,5\n1,8,5,5,5\n2,7,4,5,5\n2,8,1,5,5\n2,8,1,5,5\n"])
+def test_tables_that_are_not_long_are_not_offered_as_such(tmp_path, text):
+    """A rating has a user and an item that occur again, and at most a time besides."""
+    with pytest.raises(rk.RankingError, match="header=False") as caught:
+        read(tmp_path, text)
+    assert "columns=" not in str(caught.value)
+
+
 def test_objects_of_json(tmp_path):
     frame = pd.DataFrame(ROWS)
     for orient in ("split", "index", "columns", "records"):
@@ -329,6 +337,7 @@ def test_long_tables(tmp_path):
             ["Mills, J.: T.>O'Hara"],
         ),
         ("numbered.csv", "choice 1,choice 2\n3,1\n1,2\n2,\n", ["3>1>2", "1>2>3", "2>1=3"]),
+        ("four.csv", "rank 1,rank 2,rank 3,rank 4\n4,1,,\n1,2,3,\n2,,,\n", ["4>1>2=3", "1>2>3>4", "2>1=3=4"]),
         ("votes.toi", "3\n1,tea\n2,milk\n3,beer\n5,5,2\n3,1,2\n2,3,{1,2}\n", ["3*tea>milk>beer", "2*beer>milk=tea"]),
         ("v.order", "3 1\n0 3 2 0 1\n0 2 1 0\n", ["2>0>1", "1>0"]),
         ("v.run", "1 Q0 d1 1 6.8 x\n1 Q0 d2 2 6.1 x\n1 Q0 d3 3 6.1 y\n", ["d1>d2", "d3"]),
@@ -379,6 +388,7 @@ def test_numbers_in_columns_of_positions_that_may_be_something_else(tmp_path):
         "item,rank 1,rank 2\na,20,13\nb,7,30\n",  # histogram
         "name,choice 1,choice 2\na,1,2\nb,2,1\n",  # ranks
         "choice 1,choice 2\n3,3\n1,2\n",  # repeated
+        "rank 1,rank 2,rank 3,rank 4\n4,1,,2\n1,2,3,\n",  # with a gap
     ):
         with pytest.raises(rk.RankingError):
             read(tmp_path, text)

@@ -14,6 +14,7 @@ from strategies import any_ranking
 
 import rankernel as rk
 from benchmarks import intervals
+from rankernel.stats.groups import GroupEffect
 
 NU = 0.3
 
@@ -40,6 +41,23 @@ def test_effect_matches_brute_force(n_groups):
     rows = [tuple(row) for row in X.ranks.tolist()]
     expected = effect_by_hand(naive.gram(naive.mallows(NU), rows, rows), labels)
     assert result.effect == pytest.approx(expected, rel=1e-9)
+
+
+def test_effect_weighted_by_size_matches_brute_force():
+    """B is the sum of n_g |mu_g - mu|^2, as in the test statistic, with the same weight in all as for equal groups."""
+    X, labels = rk.datasets.mallows(24, 4, 0.2, rng=5), ["a"] * 12 + ["b"] * 8 + ["c"] * 4
+    K, sizes = rk.Mallows(NU).gram(X), {"a": 12, "b": 8, "c": 4}
+    members = {name: [i for i, label in enumerate(labels) if label == name] for name in sizes}
+    products = {
+        (g, h): np.mean([K[i, j] for i in members[g] for j in members[h] if i != j]) for g in sizes for h in sizes
+    }
+    between = sum(n * products[g, g] for g, n in sizes.items())
+    between -= sum(sizes[g] * sizes[h] * products[g, h] for g, h in products) / 24
+    weight = sum(n - n**2 / 24 for n in sizes.values())
+    within = np.mean([np.mean([K[i, i] for i in members[g]]) - products[g, g] for g in sizes])
+    voters = rk.k_sample_test(X, labels, rk.Mallows(NU), n_permutations=9)._voters
+    expected = between / weight * (1 - 1 / 3), within
+    assert GroupEffect(voters, by_size=True).parts() == pytest.approx(expected, rel=1e-11)
 
 
 def test_effect_of_groups_of_two():

@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 
 import rankernel as rk
+from rankernel.stats.paired import PairedEffect
 
 NU = 0.4
 BEFORE, AFTER, COUNTS = [(0, 1, 2), (1, 0, 2), (0, 1, 1)], [(1, 0, 2), (2, 0, 1), (0, 1, 1)], [2, 1, 2]
@@ -82,6 +83,26 @@ def test_effect_matches_brute_force():
     within = np.mean([np.trace(side) / 7 - np.mean([side[i, j] for i, j in others]) for side in sides])
     result = rk.paired_test(before, after, rk.Mallows(0.4), n_permutations=9)
     assert result.effect == pytest.approx(between / (between + within), rel=1e-12)
+
+
+def test_interval_is_independent_of_the_scale_of_the_kernel():
+    sides, kernel = judges(3, 60, 1.5), rk.Mallows(NU)
+    low, high = rk.paired_test(*sides, kernel, n_permutations=9).effect_interval
+    for factor in (1e-3, 20.0):
+        scaled = rk.paired_test(*sides, factor * kernel, n_permutations=9).effect_interval
+        assert scaled == pytest.approx((low, high), rel=1e-6)
+    assert 0 < low < high < 1
+
+
+def test_explained_dispersion_matches_brute_force():
+    """Random signs permute the squared changes of judges, and B is a quarter of a squared mean change."""
+    before, after = ([row for row, c in zip(rows, COUNTS, strict=True) for _ in range(c)] for rows in (BEFORE, AFTER))
+    K, n = np.array(naive.gram(naive.mallows(NU), before + after, before + after)), 5
+    permuted = np.mean([K[i, i] + K[n + i, n + i] - 2 * K[i, n + i] for i in range(n)])
+    X, Y = rk.Rankings(BEFORE, counts=COUNTS), rk.Rankings(AFTER, counts=COUNTS)
+    effect = PairedEffect(rk.paired_test(X, Y, rk.Mallows(NU), n_permutations=9)._judges)
+    total = sum(effect.parts())
+    assert effect.explained(total) == pytest.approx(4 * total / permuted, rel=1e-12)
 
 
 def test_effect_and_differences():

@@ -1,5 +1,6 @@
 """Diffusion kernels of partial rankings against all completions."""
 
+import itertools
 import math
 from functools import partial
 
@@ -73,6 +74,16 @@ def test_five_items(graph):
     for r, s in [((0, 1, 2, 2, 2), (3, 0, 1, 2, 3)), ((0, 0, 1, 1, 1), (0, 1, 0, 1, 2))]:
         check_mean(Words(), graph, r, s, 0.2)
     check_mean(CycleTypes(), "transpositions", (0, 1, 2, 2, 2), (3, 0, 1, 2, 3), 0.2)
+
+
+def test_paths_and_cycles_have_different_codes():
+    """In one matrix, no two overlaps with other lengths of paths or cycles are taken for the same one."""
+    kernel, rows = rk.Diffusion(0.2), np.unique(np.minimum(list(itertools.permutations(range(6))), 4), axis=0)
+    table, _ = heat_from(tuple(range(6)), 0.2, "transpositions")
+    expected = [math.fsum(table[y] for y in naive.completions(tuple(row))) / 2 for row in rows.tolist()]
+    plan = kernel.plan(np.arange(6)[None], rows)
+    assert isinstance(plan.method, rk.Exact)
+    np.testing.assert_allclose(plan.gram()[0], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "k", "m"), [(9, 3, 3), (12, 2, 7), (20, 3, 5), (36, 2, 4)])
