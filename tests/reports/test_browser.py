@@ -2,12 +2,13 @@
 
 import csv
 import itertools
+import re
 
 import numpy as np
 import pytest
 from browsing import Watched, open_browser
 
-from rankernel import Mallows, Rankings
+from rankernel import Comparisons, Mallows, Preferences, Rankings, leaderboard, report
 from rankernel.datasets import load_example
 from rankernel.reports.ballots import Source
 from rankernel.reports.clusters import Settings
@@ -269,6 +270,136 @@ def test_ballots_that_are_not_on_the_map_are_saved(browser, tmp_path):
         assert text == "Selected: 1 ballot of 1 voter, 2% of the 60 shown"
     with Watched(browser, paths[1]) as watched:
         assert len(saved_ballots(watched.page, "CSV of 200 of 720 ballots")) == 200
+        watched.assert_quiet()
+
+
+def page_of(folder, rankings, **options):
+    path = folder / "page.html"
+    report(rankings, path, **options)
+    return path
+
+
+def shown_ballot(watched, number):
+    """Return what the page says of a ballot to which a reader moves."""
+    watched.page.locator(".points circle").nth(number).dispatch_event("focusin")
+    return watched.page.locator(".tip").inner_text()
+
+
+def test_approvals_are_described(browser, tmp_path):
+    """Of 20 voters 8 approve of a and b, 7 of a, 3 of c and d and 2 of all or none."""
+    rankings = Rankings([[0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]], list("abcd"), counts=[8, 7, 3, 2])
+    with Watched(browser, page_of(tmp_path, rankings, n_clusters=1)) as watched:
+        page, panel = watched.page, watched.page.locator("#explored")
+        tips = {tip.splitlines()[0]: tip for tip in (shown_ballot(watched, number) for number in range(4))}
+        for number, text in (("8", "approves a, b"), ("7", "approves a"), ("3", "approves c, d")):
+            assert tips[f"{number} voters"].splitlines()[-1] == text
+        assert "approves all or none" in tips["2 voters"]
+        page.fill("#search", "a")
+        page.keyboard.press("Enter")
+        assert "Position 1 of 4 in the Kemeny ranking." in panel.inner_text()
+        assert "75% of the voters approve of it; their ballots are marked on the map." in panel.inner_text()
+        assert page.locator(".points circle.chosen").count() == 2
+        assert "Wins against b, c, d." in panel.inner_text()
+        page.fill("#search", "b")
+        page.keyboard.press("Enter")
+        assert "Loses to a." in panel.inner_text()
+        page.keyboard.press("Escape")
+        page.locator('.points circle[aria-label^="3 voters"]').focus()
+        page.keyboard.press("Space")
+        text = panel.inner_text()
+        assert "Selected: 1 ballot of 3 voters, 15%" in text
+        assert text.split("Order by approvals: ")[1][:5] in ("c > d", "d > c")
+        assert "100% approve of c; 15% of all voters do." in text
+        assert "Higher (+) or lower (−) than among all voters, in percentage points: " in text
+        assert all(shift in text for shift in ("a −75", "b −40", "c +85", "d +85"))
+        page.locator("#number").fill("2")
+        text = panel.inner_text()
+        assert text.startswith("2 clusters")
+        assert "The data do not support this number of clusters." in text
+        lines = panel.locator("li").all_inner_texts()
+        with_c = next(line for line in lines if "approves c" in line or "approves d" in line)
+        assert "100%" in with_c.split("of all others")[0]
+        assert sum(int(line.split("): ")[1].split(" voters")[0]) for line in lines) == 20
+        watched.assert_quiet()
+
+
+def test_candidate_and_selection_are_described(browser, election):
+    """Shares and mean positions of the example, computed from its ballots."""
+    rankings = load_example().rankings
+    number, counts = rankings.items.index("Amberlow"), rankings.counts
+    firsts = (rankings.ranks == 0) / (rankings.ranks == 0).sum(axis=1, keepdims=True)
+    share = counts @ firsts[:, number] / rankings.n_voters
+    ranks = rankings.ranks
+    tied = np.array([[(row < rank).sum() + ((row == rank).sum() + 1) / 2 for rank in row] for row in ranks])
+    mean = counts @ tied[:, number] / rankings.n_voters
+    with Watched(browser, election) as watched:
+        page, panel = watched.page, watched.page.locator("#explored")
+        page.fill("#search", "Amberlow")
+        page.keyboard.press("Enter")
+        text = panel.inner_text()
+        assert re.search(rf"Position \d of 8 in the Kemeny ranking; mean position {mean:.1f}\.", text)
+        expected = f"{share:.0%} of the voters with a first choice rank it first; their ballots are marked on the map."
+        assert expected in text
+        page.keyboard.press("Escape")
+        page.locator('.points circle[aria-label^="121 voters: Eldermist"]').focus()
+        page.keyboard.press("Space")
+        text, of_all = panel.inner_text(), counts @ firsts[:, rankings.items.index("Eldermist")] / rankings.n_voters
+        assert text.split("Order by mean position: ")[1].startswith("Eldermist > ")
+        assert f"100% rank Eldermist first; {of_all:.0%} of all voters do." in text
+        page.locator("#number").fill("2")
+        lines = [
+            re.fullmatch(r"[AB] · (\w+) first \((\d+)%; .*?: ([\d,]+) voters, (\d+)%; .*", line)
+            for line in panel.locator("li").all_inner_texts()
+        ]
+        assert sum(int(line[3].replace(",", "")) for line in lines) == 2400
+        for line in lines:
+            assert int(line[4]) == pytest.approx(100 * int(line[3].replace(",", "")) / 2400, abs=0.5)
+        watched.assert_quiet()
+
+
+def test_free_items_and_many_positions_are_described(browser, tmp_path):
+    """Of 17 items the first ballot ranks all, the second three, and the third none above another."""
+    full, some, none = [*range(17)], [0, 1, 2] + [-1] * 14, [0] * 17
+    rankings = Rankings([full, some, none], [f"n{number}" for number in range(17)], counts=[5, 3, 2])
+    with Watched(browser, page_of(tmp_path, rankings, n_clusters=1)) as watched:
+        tips = {tip.splitlines()[0]: tip for tip in (shown_ballot(watched, number) for number in range(3))}
+        assert "and 5 more positions" in tips["5 voters"]
+        assert "14 items at any position" in tips["3 voters"]
+        assert "no preference" in tips["2 voters"]
+        watched.assert_quiet()
+
+
+def test_pairs_of_partial_orders_are_described(browser, tmp_path):
+    pairs = [[("c", "d"), *(("a", f"b{number}") for number in range(n))] for n in (14, 2, 1)]
+    preferences = Preferences.from_pairs(pairs, counts=[5, 3, 2])
+    with Watched(browser, page_of(tmp_path, preferences, n_clusters=1)) as watched:
+        tips = {tip.splitlines()[0]: tip for tip in (shown_ballot(watched, number) for number in range(3))}
+        assert "and 3 more pairs" in tips["5 voters"]
+        assert tips["5 voters"].count(" > ") == 12
+        assert set(tips["3 voters"].splitlines()[1:]) - {""} == {"c > d", "a > b0", "a > b1"}
+        watched.assert_quiet()
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.errors.ReadingWarning")  # cycles of single judges
+def test_item_of_a_leaderboard_is_found(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(*rng.choice(list("abcd"), 2, replace=False), 1 if rng.random() < 0.7 else -1) for _ in range(300)]
+    first, second, outcome = zip(*rows, strict=True)
+    data = Comparisons.from_arrays(first, second, outcome, judge=rng.choice(list("pqrstu"), 300))
+    with Watched(browser, page_of(tmp_path, data)) as watched:
+        for position, name in enumerate(leaderboard(data).items, start=1):
+            watched.page.fill("#search", name)
+            watched.page.keyboard.press("Enter")
+            assert f"Position {position} of 4 in the leaderboard." in watched.page.locator("#explored").inner_text()
+        watched.assert_quiet()
+
+
+def test_contests_of_many_items_are_saved_in_part(browser, tmp_path):
+    ranks = np.argsort(np.random.default_rng(0).random((4, 201)), axis=1)
+    with Watched(browser, page_of(tmp_path, Rankings(ranks), n_clusters=1)) as watched:
+        with watched.page.expect_download() as waiting:
+            watched.page.get_by_label("Save as CSV: all contests of the first 200 items").click()
+        assert len(waiting.value.path().read_text().splitlines()) == 1 + 200 * 199 // 2
         watched.assert_quiet()
 
 

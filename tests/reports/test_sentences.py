@@ -5,6 +5,7 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
+from reports.list_sentences import LIST, ROW, strings_of_tests, templates, words_in_common
 
 import rankernel.reports
 from rankernel.reports.text import Wording, pluralized, sentences, with_article
@@ -74,3 +75,23 @@ def test_nouns():
 def test_shifts_have_the_sign_of_an_improvement():
     assert Wording().signed_shift(-1.04) == "+1.0"  # a smaller mean position
     assert Wording(approvals=True).signed_shift(12.3) == "−12"
+
+
+def test_list_of_sentences_is_complete():
+    """sentences.md has every template with a test that exists."""
+    found = ROW.findall(LIST.read_text(encoding="utf-8"))
+    assert {f"{table}.{name}": text for table, name, text, _, _, _ in found} == templates()
+    assert {f"{file}::{test}" for _, _, _, file, test, _ in found} <= set(strings_of_tests())
+
+
+@pytest.mark.parametrize(
+    ("strings", "number"),
+    [
+        (["x has 3 apples and four pears"], 5),
+        (["has 3 apples"], 1),
+        (["apples and four"], 3),
+        (["other"], 0),
+    ],
+)
+def test_words_in_common_with_a_template(strings, number):
+    assert words_in_common("{name} has {n:,} apples and four pears.", strings) == number

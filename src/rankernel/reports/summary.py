@@ -536,7 +536,7 @@ def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
     text = ballot_text(cluster.ballot, limit=5, length=24, approvals=wording.approvals)
     if text == "no preference":
         n_all = summary.source.about.n_all_in_first if summary.source.about else None
-        text = wording.say("most_common_none" if n_all == 0 else "most_common_empty")
+        text = wording.say("most_common_none" if wording.approvals and n_all == 0 else "most_common_empty")
     return wording.say("most_common", text=text, n_voters=wording.count_voters(int(cluster.ballot.counts[0])))
 
 
