@@ -369,16 +369,16 @@ SMOOTH = ("Mallows", "exp. Spearman", "exp. footrule")
 OTHERS = ("antithetic", "orthogonal", "herding")
 GOOD_FOR = {
     '`"iid"`': (
-        "Cayley: no other coupling has a smaller variance in all cases",
+        "Cayley: no other coupling always has a smaller variance",
         lambda: all(min(gains(name, ["exp. Cayley"]).values()) <= 1.02 for name in OTHERS),
     ),
     '`"antithetic"`': ("Mallows, Spearman, footrule", lambda: min(gains("antithetic", SMOOTH).values()) > 5),
     '`"orthogonal"`': (
-        "the same, with a smaller variance from 16 draws on",
+        "Mallows, Spearman, footrule: a smaller variance than antithetic draws, from 16 draws on",
         lambda: all(gain > gains("antithetic", SMOOTH)[cell] for cell, gain in gains("orthogonal", SMOOTH).items()),
     ),
     '`"herding"`': (
-        "rankings without free items, if kernel evaluations are expensive: selecting the draws is slow",
+        "rankings without free items, only if kernel evaluations are expensive, because selecting the draws is slow",
         lambda: all(gain > gains("orthogonal", SMOOTH)[cell] for cell, gain in gains("herding", SMOOTH).items()),
     ),
 }
