@@ -119,6 +119,7 @@ FILES = [
     ("v.csv", POSITIONS.encode() + "Åsa,Bö,\n".encode("latin-1"), {"encoding": "latin-1"}, ["Åsa>Bö"]),
     # tables of ranks and scores
     ("v.csv", "tea,milk,beer\n1,2,3\n2,1,\n", {}, ["tea>milk>beer", "milk>tea>beer"]),
+    ("v.csv", "tea,milk,beer\n0,1,free\nfree,0,1\n", {"layout": "ranks"}, ["tea>milk", "milk>beer"]),
     ("v.csv", "tea,milk,beer\n1,2.5,2.5\n", {}, ["tea>beer=milk"]),
     ("v.csv", "tea,milk,beer\n1,2.5,3\n", {"layout": "ranks"}, "line 2: item 'milk'"),
     ("v.csv", "tea,milk,beer\n8.5,3,9\n", {"layout": "scores"}, ["beer>tea>milk"]),
@@ -334,6 +335,18 @@ def test_nist_marks_without_a_selection(tmp_path):
         marks[:] = [nist_mark("s1", 1), nist_mark(None, 2, **allocable)]
     (tmp_path / "cvr.json").write_text(json.dumps(content))
     assert shown(rk.read(tmp_path / "cvr.json", unlisted="free")) == ["Ann>write-in", "Ann"]
+
+
+def test_refused_marks_are_named_with_the_number_of_the_ballot(tmp_path):
+    content = copy.deepcopy(NIST)
+    contest = content["CVR"][1]["CVRSnapshot"][0]["CVRContest"][0]
+    contest["CVRContestSelection"] = [nist_mark("s1", 1), nist_mark("s1", 2)]
+    (tmp_path / "nist.json").write_text(json.dumps(content))
+    with pytest.raises(RankingError, match=" 2: 'Ann' is repeated; choose another repeated"):
+        rk.read(tmp_path / "nist.json", repeated="error")
+    (tmp_path / "dominion.json").write_text(json.dumps(DOMINION))
+    with pytest.raises(RankingError, match=" 2: 'candidate 1 and candidate 2' is an overvote"):
+        rk.read(tmp_path / "dominion.json", contest="contest 7", overvotes="error")
 
 
 def test_hart_ballots(tmp_path):

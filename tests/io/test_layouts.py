@@ -68,7 +68,7 @@ def test_written_labels(tmp_path):
         ("name,Choice 1,Choice 2\nAnn,1,2\nBob,2,1\n", "layout='ranks'"),
         ("candidate,rank 1,rank 2\nAnn,120,80\nBob,80,120\n", "only numbers"),
         ("tea,milk,weight\n1,2,0.5\n2,1,1.5\n", "weight.*ignore="),
-        ("choice 1,choice 2,votes\nAnn,Bob,-3\n", "votes.*ignore="),
+        ("choice 1,choice 2,votes\nAnn,Bob,-3\n", "'votes' may hold counts, but '-3' is not one.*ignore="),
         ("choice 1,choice 2,total\nAnn,Bob,9\nBob,Ann,3\n", "count='total' or ignore="),
         ("tea,milk,total\n1,2,9\n2,1,3\n", "count='total' or ignore="),
         ("3,1,2\n1,2,3\n", "header=False"),

@@ -209,11 +209,11 @@ def repaired(
             if gap > int(limit):
                 break
             continue
-        gap = 0
+        gap, shown = 0, text.replace(TIED, " and ")
         if len(names) > 1 or is_overvote:
             overvoted += 1
             if options.overvotes == "error":
-                raise error(row, f"{quoted(text)} is an overvote; choose another ", Argument("overvotes"))
+                raise error(row, f"{quoted(shown)} is an overvote; choose another ", Argument("overvotes"))
             if options.overvotes == "stop":
                 break
             if options.overvotes == "skip":
@@ -225,7 +225,7 @@ def repaired(
         if len(new) < len(names):
             repeated += len(names) - len(new)
             if options.repeated == "error":
-                raise error(row, f"{quoted(text)} is repeated; choose another ", Argument("repeated"))
+                raise error(row, f"{quoted(shown)} is repeated; choose another ", Argument("repeated"))
             if options.repeated == "stop":
                 break
         for name in new:
