@@ -304,6 +304,7 @@ def test_only_the_largest_groups_are_compared_in_pairs():
     assert "Pairs of the 4 largest groups that differ significantly: " in text
     assert "5 groups in the joint test, the 4 largest of them compared in pairs" in text
     assert "1 group of a single voter left out" in text
+    assert "Shown are the 4 largest of 5 groups." in text
 
 
 def test_table_of_ballots_adds_up_over_groups():

@@ -131,6 +131,102 @@ def test_unproven_rankings_are_called_so():
     assert f"It disagrees with {share:.0%} of the voters’ pairwise preferences" in text
 
 
+def test_rules_of_an_election():
+    """a has most first choices, b the others; the third candidate is eliminated first."""
+    orders = [["a", "b", "c"], ["b", "c", "a"], ["c", "b", "a"]]
+    data = Rankings.from_orders(orders, items=list("abc"), counts=[4, 3, 2])
+    text = text_of(report(data, noun="candidate").html)
+    sentence = (
+        "The voting rules disagree: a wins by plurality; b wins by instant runoff, Borda count, Condorcet and Kemeny."
+    )
+    assert sentence in text
+    assert "Winners by voting rule voting rule winner result" in text
+    assert f"plurality a {4 / 9:.0%} of the first choices" in text
+    means = data.counts @ (data.ranks + 1) / 9
+    assert means.argmin() == 1
+    assert f"Borda count b best mean position, {means[1]:.2f}" in text
+    assert f"instant runoff b 5 of 9 votes ({5 / 9:.0%}) in round 2; 0% of all ballots are exhausted" in text
+    assert min(itertools.permutations("abc"), key=lambda order: disagreement(data, order))[0] == "b"
+    assert "Kemeny b first in the ranking that disagrees with the fewest pairwise preferences" in text
+    assert "Rounds of the instant runoff" in text
+    assert "Votes in each round of the instant runoff. The candidate with the fewest votes is eliminated" in text
+    rows = re.findall(r"\b([abc]) (\d) (\d?) ?", text.split("Rounds of the instant runoff")[-1].split("exhausted")[0])
+    votes = {name: first for name, first, _ in rows}
+    assert votes == {"a": "4", "b": "3", "c": "2"}
+
+
+def test_first_choices_of_tied_items():
+    """Four voters rank a and b first, two a, and three have no preference."""
+    data = Rankings([[0, 0, 1], [0, 1, 2], [0, 0, 0]], list("abc"), counts=[4, 2, 3])
+    made = report(data, n_clusters=1)
+    text, a, b = text_of(made.html), (4 / 2 + 2) / 6, 4 / 2 / 6
+    assert f"Most first choices: a with {a:.0%}; next: b with {b:.0%}." in text
+    caption = "Share of the voters that rank each item first, among those that rank some item above another."
+    assert f"{caption} Ties for the first position are divided equally." in text
+    assert "Right: mean position; tied items share the mean of their positions." in text
+    means = [(4 * 1.5 + 2 * 1 + 3 * 2) / 9, (4 * 1.5 + 2 * 2 + 3 * 2) / 9, (4 * 3 + 2 * 3 + 3 * 2) / 9]
+    svg = made.pictures["first choices"].svg
+    assert all(f">{mean:.1f}<" in svg for mean in means)
+    costs = sorted(disagreement(data, order) for order in itertools.permutations("abc"))
+    second = "The second-best ranking, the same with a and b swapped, disagrees with"
+    assert f"{second} {costs[1] - costs[0]} more preferences." in text
+
+
+def test_equal_items_are_unbeaten():
+    data = Rankings.from_orders([["a", "b", "c"], ["c", "b", "a"]], counts=[50, 50])
+    headline = report(data).headline
+    start = "There is no Condorcet winner: a, b and c lose no head-to-head contest and tie with each other."
+    assert f"{start} In the contest of the first two, {1 / 2:.1%} of the voters rank a above b" in headline
+    pattern = (
+        r"95% interval of the difference: −([\d.]+) to ([\d.]+) percentage points, "
+        "so that the sample does not show which of the two is ahead"
+    )
+    ends = [float(end) for end in re.search(pattern, headline).groups()]
+    assert ends == pytest.approx([196 * np.sqrt(1 / 100)] * 2, rel=0.15)
+
+
+def test_axes_and_tables():
+    """The variance of the map, and the cells of tables."""
+    data = Rankings(np.tile(mallows(60, 5, 0.5, rng=2).ranks, (2, 1)), list("abcde"))
+    groups = np.repeat(["x", "y"], 60)
+    source = Source(data, group_name="ward", groups=groups)
+    summary = summarize(source, Settings(kernel=Kendall(), n_clusters=2, n_permutations=19))
+    page = render_page(summary)
+    text = text_of(page)
+    fitted = rk.KernelMap(kernel=Kendall())
+    fitted.fit(data)
+    first, second = fitted.explained_variance_ratio_[:2]
+    axes = f"The horizontal axis accounts for {first:.0%} of the variance, the vertical axis for {second:.0%}."
+    assert axes in text
+    assert f"first component, {first:.0%} of the variance →" in text
+    assert f"↑ second, {second:.0%}" in text
+    total = f"kernel principal components of all voters; the two axes account for {first + second:.0%} of the variance"
+    assert total in text
+    n_ballots = len(data.unique())
+    assert f"The {n_ballots} most common ballots" in text
+    label = f"Map of {n_ballots} ballots: ballots that are similar according to the kernel are close"
+    assert any(each.startswith(label) for each in labels_of(page))
+    assert "Percentage of voters that rank the row above the column, and of undecided voters" in text
+    cells = page.split('<section id="contests"')[1].split("</table>")[0]
+    names = re.findall(r'scope="row">(\w)</th>', cells)
+    for name, row in re.findall(r'scope="row">(\w)</th>(.*?)</tr>', cells, re.DOTALL):
+        others = [other for other in names if other != name]
+        for other, shown in zip(others, re.findall(r"<td[^>]*>(\d+)", row), strict=True):
+            a, b = (data.ranks[:, data.items.index(each)] for each in (name, other))
+            assert int(shown) == pytest.approx(100 * (a < b).mean(), abs=0.5)
+    assert "Percentage of the voters of each group that are in each cluster." in text
+    sizes = [cluster.n_voters / 120 for cluster in summary.clustering.clusters]
+    for group in "xy":  # which have the same ballots
+        row = re.search(rf'scope="row">{group}</th>(.*?)</tr>', page, re.DOTALL)[1]
+        assert re.findall(r">(\d+)%<", row) == [f"{100 * size:.0f}" for size in sizes]
+
+
+def test_readings_of_comparisons():
+    pairs = rk.Preferences.from_pairs([[("a", "b"), ("c", "d")], [("b", "a"), ("c", "d")]])
+    text = text_of(report(pairs, n_clusters=1).html)
+    assert "pairs of items that no comparison relates, directly or through others, are unknown" in text
+
+
 # ---------------------------------------------------------------------- approvals
 
 
@@ -152,6 +248,7 @@ def test_pictures_of_approvals():
     spoken = next(label for label in labels_of(made.html) if label.startswith("Approvals. "))
     for item, share in zip("abc", approved, strict=True):
         assert f"{item} {share:.0%}" in spoken or f"{item}: {share:.0%}" in spoken
+    assert "Share of all voters that approve of each item." in text_of(made.html)
     assert "approved by" in made.pictures["approvals"].svg
     text = text_of(made.html)
     assert "Approval ballots: each voter names the approved items, without an order." in text
@@ -177,6 +274,12 @@ def test_clusters_are_described_by_their_voters(data, n_clusters):
     page, shown, kinds, n_shifts = render_page(summary), summary.ballots.rankings, set(), 0
     text = text_of(page)
     assert text.count(", as requested; their number was not tested.") == 1
+    kind = "approvals" if data is APPROVALS else "rankings"
+    assert f"The ballots form {n_clusters} clusters, found from the {kind} alone." in text
+    if data is ORDERS:  # each cluster is one ballot, which is its own consensus
+        assert "It is shown with its Borda ranking." in text
+        for cluster in summary.clustering.clusters:
+            assert cluster.consensus.ranks.tolist() == cluster.ballot.ranks.tolist()
     for number, cluster in enumerate(summary.clustering.clusters):
         inside, each = summary.labels == number, cluster.distinction
         size, total = shown.counts[inside].sum(), shown.n_voters
@@ -293,6 +396,7 @@ def test_shares_of_pairs_are_read_aloud():
     x, y = 150 / 200, 80 / 200
     pair = f"a above b: {x:.0%} and {y:.0%}; the reverse: {1 - x:.0%} and {1 - y:.0%}"
     assert f"Shares of x and y. {pair}." in labels_of(page)
+    assert "Share of each group that ranks the first item above the second, with 95% intervals" in page
     note = "Differences whose interval contains 0 are not listed."
     assert note in page
     assert "c ranks" not in page  # it is last everywhere
@@ -326,6 +430,8 @@ def test_judges_with_few_comparisons_are_left_out():
     with pytest.warns(rk.errors.ReadingWarning, match="5 of 8"):
         text = text_of(report(data).html)
     assert "3 of 8 judges are shown in the sections below" in text
+    reading = "one Bradley-Terry ranking per judge; items that a judge did not compare may have any position"
+    assert reading in text
 
 
 @pytest.mark.parametrize("advantage", [0.0, 3.0])
@@ -365,6 +471,12 @@ def test_items_that_were_not_compared():
     assert "All 3 items with their numbers of comparisons" in text
     rows = dict(re.findall(r'<th scope="row">(\w)</th>.*?(\d+)</td></tr>', made.html.split("<table")[1]))
     assert rows == {"a": "10", "b": "14", "c": "4"}
+    assert "Scores and shares are computed from all comparisons." in text
+    assert "resamples of the 14 comparisons, which are taken as independent." in text
+    assert (
+        "Bradley-Terry strength, a tie counting half a win; intervals by the Bayesian bootstrap of 14 comparisons"
+        in text
+    )
     assert "Percentage of comparisons that the row won against the column, and of ties" in text
 
 
