@@ -51,7 +51,7 @@ TIME_UNITS = {"year": "Y", "month": "M", "week": "W", "day": "D", "hour": "h"}
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Comparisons:
-    """Battles between two items: the outcome, and optionally a judge, a weight, a time and labels of each.
+    """Battles between two items: each has an outcome, and optionally a judge, a weight, a time and labels.
 
     Use :meth:`from_frame` for a table and :meth:`from_arrays` for arrays. Functions for rankings take
     ``comparisons.preferences(by="judge")`` or ``comparisons.rankings(by=...)``; :func:`bradley_terry` and
@@ -346,7 +346,7 @@ class Comparisons:
 
     @property
     def match_ups(self) -> IntArray:
-        """Number of the unordered pair of items of each comparison: strata for tests of groups."""
+        """Index of the unordered pair of items of each comparison, which is its stratum in tests of groups."""
         return np.asarray(
             np.minimum(self.first, self.second) * self.n_items + np.maximum(self.first, self.second), dtype=np.int64
         )

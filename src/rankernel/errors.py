@@ -131,7 +131,7 @@ class NotCharacteristicWarning(PhrasedMessage, UserWarning):
 
 
 class SamplingWarning(PhrasedMessage, UserWarning):
-    """A Monte Carlo estimate has a larger error than its number of draws suggests."""
+    """The error of a Monte Carlo estimate, or its standard error, may be larger than the number of draws suggests."""
 
 
 class MisfitWarning(PhrasedMessage, UserWarning):

@@ -47,8 +47,8 @@ class Preferences:
     """Pairwise preferences: one partial order of the items per user.
 
     A partial order is transitive: it contains all pairs that follow from the stated ones. Items of a preference cycle
-    of a user are *contracted* into a tie: their order is unknown, and an item better or worse than one of them is
-    better or worse than all. Use :meth:`from_pairs` or :meth:`from_rankings`.
+    of a user are *contracted* into a tie: their order is unknown, and an item that is better (or worse) than one of
+    them is better (or worse) than all of them. Use :meth:`from_pairs` or :meth:`from_rankings`.
 
     Examples
     --------

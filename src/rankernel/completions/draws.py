@@ -97,7 +97,7 @@ class CompletionModel(ABC):
         )
 
     def check_independent(self, coupling: Coupling) -> None:
-        """Raise an error unless the coupling is "iid": the others are for uniform completions."""
+        """Raise an error unless the coupling is "iid", because all other couplings are for uniform completions."""
         if coupling.name != "iid":
             raise RankingError(
                 Argument("coupling", coupling.name),

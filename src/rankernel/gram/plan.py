@@ -171,7 +171,7 @@ def as_method(method: MethodLike) -> Method | Auto:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """How a Gram matrix is computed: kernel, rankings and method, with every choice made.
+    """How a Gram matrix is computed: the kernel with numeric parameters, the rankings and the resolved method.
 
     Made by :meth:`Kernel.plan`. A plan computes nothing until one of its methods is called, can be sent to another
     process, and serves new rankings (:meth:`against`) with the same choices.

@@ -66,8 +66,8 @@ FORMATS = {
 def read(path: Any, *, format: str = "auto", **options: Any) -> Any:  # noqa: A002
     r"""Read a file of any known format: PrefLib, BLT, cast vote records, TREC, tables of rankings or of comparisons.
 
-    The format is recognised by the suffix and the content of the file; ``source`` of the result, and its text, describe
-    it.
+    The format is recognised by the suffix and the content of the file. The attribute ``source`` of the result, and the
+    printed result, describe how the file was read.
 
     Parameters
     ----------

@@ -497,9 +497,9 @@ class Kernel(Parameters, ABC):
             How to compute it. "auto" is the exact value, in closed form or by enumeration, unless it does not exist or
             takes both seconds and many times as long as the estimate; then it is Monte Carlo.
         normalize : bool
-            Whether to divide by the norms of the embeddings (cosine similarity). A norm is exact where possible and an
-            unbiased estimate elsewhere, with a warning if the entries themselves are exact. The entry of a ranking with
-            itself, or with an equal one, is 1; entries of a ranking of norm 0 are 0.
+            Whether to divide by the norms of the embeddings (cosine similarity). A norm is exact where possible and
+            otherwise an unbiased estimate; a warning is issued if a norm is estimated although the entries are exact.
+            The entry of a ranking with itself, or with an equal one, is 1; entries of a ranking of norm 0 are 0.
         out : array or memory map, optional
             The array to fill.
         dtype : dtype
@@ -548,14 +548,15 @@ class Kernel(Parameters, ABC):
         gradient : bool
             Whether to add the derivative in each parameter.
         tol : float, optional
-            The largest standard error allowed: draws are added until no entry has a larger one. For a ranking with
-            itself the bias counts as well: ``MonteCarlo(diagonal="unbiased")`` needs far fewer draws.
+            The largest standard error allowed: draws are added until no entry has a larger one. The standard error of
+            the entry of a ranking with itself includes its bias; with ``MonteCarlo(diagonal="unbiased")`` far fewer
+            draws are needed.
         """
         plan = self.plan(X, Y, method=method)
         return plan.estimate(tol=tol, gradient=gradient, normalize=normalize, n_jobs=n_jobs)
 
     def paired(self, X: Any, Y: Any, *, method: MethodLike = "auto", n_jobs: int | None = None) -> FloatArray:
-        """Return the kernel of row i of ``X`` with row i of ``Y``: the diagonal of :meth:`gram`, at its own cost.
+        """Return the kernel of row i of ``X`` with row i of ``Y``, without the other entries of :meth:`gram`.
 
         Parameters
         ----------
@@ -598,7 +599,7 @@ class Kernel(Parameters, ABC):
         return combined("Power", self, exponent)
 
     def exp(self) -> Kernel:
-        """Return the exponential of the kernel, which is a kernel as well."""
+        """Return the exponential of the kernel, which is positive semi-definite if the kernel is."""
         return combined("Exp", self)
 
 

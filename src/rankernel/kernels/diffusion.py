@@ -41,9 +41,10 @@ MAX_SWAPS = 256.0  # expected swaps in one power series, far from the overflow o
 class Diffusion(Kernel):
     r"""Diffusion kernel :math:`\exp(-\beta L)` on a graph of rankings, L its Laplacian (Kondor and Barbosa 2010).
 
-    In the graph of all ``"transpositions"`` two rankings are neighbours if they differ by a swap of two items (up to 36
-    items); in that of ``"adjacent"`` ones the two items must have adjacent positions (up to 9 items). The value is the
-    probability that a random walk that swaps along each edge at rate 1 goes from one ranking to the other in time beta.
+    In the graph ``"transpositions"`` two rankings are neighbours if they differ by a swap of any two items (for up to
+    36 items). In the graph ``"adjacent"`` the two swapped items must have adjacent positions (for up to 9 items). The
+    value is the probability that a random walk that swaps along each edge at rate 1 goes from one ranking to the other
+    in time beta.
 
     Parameters
     ----------
@@ -91,7 +92,8 @@ class Diffusion(Kernel):
     def facts(self, n_items: int) -> Facts:
         """Return the kernel of all transpositions as a function of the cycle type.
 
-        Reversal pairs draws well if neighbours are adjacent swaps, as for Kendall; not for all swaps, as for Cayley.
+        Antithetic draws have a lower variance if the edges are adjacent swaps, as for Kendall, but not if they are all
+        swaps, as for Cayley.
         """
         if self.graph == "adjacent":
             return Facts(is_psd=True, max_items=MAX_ITEMS[self.graph], coupling="antithetic")

@@ -81,8 +81,8 @@ class DistanceInduced(Kernel):
 
     :math:`\frac12 [d(\sigma, c) + d(\sigma', c) - d(\sigma, \sigma')]`.
 
-    Positive semi-definite if the distance is of negative type (Sejdinovic et al. 2013). It depends on the labels of the
-    items only through the center.
+    Positive semi-definite if the distance is of negative type (Sejdinovic et al. 2013). Relabelling the items changes
+    the kernel only if the center is not relabelled with them.
 
     Parameters
     ----------

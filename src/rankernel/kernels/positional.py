@@ -44,9 +44,9 @@ class PositionalKernel(SimilarItemsKernel):
 class Positional(PositionalKernel):
     r"""Positional kernel :math:`\sum_i G[\sigma(i), \sigma'(i)]` of a matrix G on positions.
 
-    Positive semi-definite if G is, and exact for every partial ranking. Hamming is ``G = I``, Spearman the outer
-    product of centred positions, ``n (n - 1) / 2`` minus half the footrule distance is ``G[p, q] = min(p, q)``. Not
-    characteristic: only the marginal distribution of the position of each item enters the mean embedding.
+    Positive semi-definite if G is, and exact for every partial ranking. For Hamming G is the identity, and for Spearman
+    the outer product of centred positions; ``G[p, q] = min(p, q)`` gives ``n (n - 1) / 2`` minus half the footrule
+    distance. Not characteristic: only the marginal distribution of the position of each item enters the mean embedding.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ class OverlapKernel(PositionalKernel):
 class RankBiasedOverlap(OverlapKernel):
     r"""Rank-biased overlap (Webber, Moffat and Zobel 2010), a similarity of search results.
 
-    :math:`(1 - p) \sum_{d \ge 1} p^{d-1} A_d`, with :math:`A_d` the share of items that two rankings have in common
-    among their first d; 1 from depth n on. Equal rankings have 1. A reader who continues from one result to the next
-    with probability p reads :math:`1/(1 - p)` results on average.
+    :math:`(1 - p) \sum_{d \ge 1} p^{d-1} A_d`, where :math:`A_d` is the share of items that two rankings of n items
+    have in common among their first d, which is 1 for d at least n. For equal rankings the value is 1. A reader who
+    continues from one result to the next with probability p reads :math:`1/(1 - p)` results on average.
 
     For ties and truncated lists it is the mean over all completions, which Corsi and Urbano (2024) call
     RBO\ :sup:`a`; nothing is extrapolated.
@@ -129,7 +129,7 @@ class RankBiasedOverlap(OverlapKernel):
     Parameters
     ----------
     p : float
-        The persistence of the reader, from 0 (only the first position counts) to 1 (all rankings are alike).
+        The persistence of the reader, from 0 (only the first position counts) to 1 (all rankings have the same value).
     depth : int, optional
         The number of terms of the sum; lists of that length are sufficient. Equal lists then have
         :math:`1 - p^{depth}`. By default the sum is infinite.
@@ -195,7 +195,7 @@ class AverageOverlap(OverlapKernel):
         check_integer("depth", self.depth)
 
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """Return ``1 / (d D)`` up to the depth."""
+        """Return ``1 / (d D)`` for each depth d up to D."""
         deepest, depths = min(self.depth, n_items), np.arange(1, n_items + 1)
         return np.where(depths <= deepest, 1 / (depths * deepest), 0.0), {}
 

@@ -128,7 +128,7 @@ class Similarity(Parameters):
 def similarity_from_groups(
     groups: Mapping[Any, Iterable[Any]], *, within: float = 1.0, items: Iterable[Any] = ()
 ) -> Similarity:
-    """Return the similarity of items that is the same for any two items of one group, and 0 between groups.
+    """Return a similarity with one value for any two items of the same group, and 0 for items of different groups.
 
     Parameters
     ----------

@@ -52,12 +52,13 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     full ranking nearest to g(x). The search is exact except for cycles of pairwise majorities of more than 16 items;
     ties are broken by mean rank.
 
-    With :class:`Kendall` and :class:`Spearman` the targets are the signs of pairs, of which mean ranks are sums. Labels
-    that leave the order of two items open carry little information about it. Each pair of items is therefore also
-    learnt from the labels that order it; see ``prior``.
+    With :class:`Kendall` and :class:`Spearman` the targets are the signs of pairs, of which mean ranks are sums. A
+    label that does not order two items has little information about their order. Each pair of items is therefore also
+    learnt from only those labels that order the pair; see ``prior``.
 
-    By default the input kernel and the two parameters are those of the smallest leave-one-out error in the embedding,
-    in closed form: one eigendecomposition serves all values of ``alpha``. At most 500 random rows are used.
+    By default the input kernel, ``gamma`` and ``alpha`` are those with the smallest leave-one-out error in the
+    embedding. This error has a closed form: one eigendecomposition gives it for all values of ``alpha``. At most 500
+    random rows are used.
 
     Parameters
     ----------
@@ -67,9 +68,9 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         On the covariates: "matern" (of order 3/2, with ``gamma`` times the Euclidean distance), "additive_rbf" (the
         mean of the Gaussian kernels of the single covariates), a kernel of scikit-learn by name, a function of two
         matrices as in ``SVC``, "precomputed", or a kernel on rankings (object or name) if the covariates are rankings;
-        "polynomial" is scikit-learn's. One of a sequence is chosen; "additive_rbf" only with at most 100 covariates.
-        With "linear" and fewer features than rows the cost is linear in the number of rows, for instance after
-        ``Nystroem`` or :class:`NystromFeatures` in a pipeline.
+        "polynomial" is scikit-learn's. From a sequence the best kernel is chosen; "additive_rbf" is considered only
+        with at most 100 covariates. With "linear" and fewer features than rows the cost is linear in the number of
+        rows, for instance after ``Nystroem`` or :class:`NystromFeatures` in a pipeline.
     gamma : float, optional
         The inverse bandwidth; chosen by default for "rbf", "laplacian", "matern" and "additive_rbf", and
         scikit-learn's default for other kernels.
@@ -341,9 +342,9 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
 
         For a new row from the same distribution, the probability that its label contradicts none of the pairs is at
         least ``confidence_level``, whatever the distribution. The model is fitted again on two thirds of the training
-        rows, at the first call. A label of the other third has as its score the largest estimated sign of a pair that
-        it orders the other way. A pair is stated if its estimated sign exceeds the quantile of these scores, and if
-        the predicted ranking of that model has the same order.
+        rows, at the first call. The score of a label of the other third is the largest estimated sign of a pair that
+        the label orders in the opposite way. A pair is stated if its estimated sign exceeds a quantile of these scores,
+        and if the ranking predicted by the model of the two thirds has the same order.
 
         Parameters
         ----------

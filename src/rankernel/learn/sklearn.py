@@ -102,7 +102,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         return value, np.stack(free, axis=2) if free else np.empty((*value.shape, 0))
 
     def diag(self, X: Any) -> FloatArray:
-        """Return the diagonal of the Gram matrix, which is below that of the kernel for partial rankings.
+        """Return the diagonal of the Gram matrix; for partial rankings it is smaller than for full rankings.
 
         Exact for every row that has an exact value, unless ``method`` is Monte Carlo.
         """

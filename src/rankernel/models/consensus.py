@@ -209,10 +209,10 @@ def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, n_bootstrap: int = 0,
 def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
     r"""Return the full ranking nearest to the mean embedding of all voters in the feature space of a kernel.
 
-    It minimises :math:`\| \phi(\sigma) - \frac1N \sum_i \phi(R_i) \|^2`, where :math:`\phi(R)` is the mean embedding of
-    the completions of R. For Kendall this is the Kemeny ranking, for Spearman the Borda ranking, and for positional
-    kernels such as Hamming and :class:`RankBiasedOverlap` the solution of a linear assignment problem. Among equally
-    near rankings, items are ordered by their mean positions.
+    The result minimises :math:`\| \phi(\sigma) - \frac1N \sum_i \phi(R_i) \|^2`, where :math:`\phi(R)` is the mean
+    embedding of the completions of R. For Kendall this is the Kemeny ranking, for Spearman the Borda ranking, and for
+    positional kernels such as Hamming and :class:`RankBiasedOverlap` the solution of a linear assignment problem. Among
+    equally near rankings, items are ordered by their mean positions.
 
     Parameters
     ----------

@@ -151,13 +151,13 @@ def leaderboard(
     r"""Return the scores of items with confidence intervals, and the ranks that the data supports.
 
     Resamples weight each voter, judge or comparison by an independent exponential variable (Bayesian bootstrap). For
-    win rates and majority contests, whose pairs may have few comparisons, they are normal, and each judge or comparison
-    contributes its difference to the rate that the others predict. Item i is separated from item j if
-    :math:`|s_i - s_j|` exceeds c standard errors, where c is the quantile of the largest deviation over all pairs of
-    items, with the quantile of the t distribution in place of the normal one, and pairs that are already separated are
-    left out of the maximum (step-down). For items with fewer than 20 voters, judges or comparisons, c is at least the
-    quantile by Bonferroni's inequality. The rank of an item is then at least one more than the number of items above
-    it; these intervals hold for all items simultaneously.
+    win rates and majority contests, whose pairs may have few comparisons, resamples are drawn from a normal
+    distribution instead, in which each judge or comparison contributes its difference to the rate that the others
+    predict. Item i is separated from item j if :math:`|s_i - s_j|` exceeds c standard errors, where c is the quantile
+    of the largest deviation over all pairs of items, with the quantile of the t distribution in place of the normal
+    one, and pairs that are already separated are left out of the maximum (step-down). For items with fewer than 20
+    voters, judges or comparisons, c is at least the quantile by Bonferroni's inequality. The rank of an item is then at
+    least one more than the number of items above it; these intervals hold for all items simultaneously.
 
     Parameters
     ----------
@@ -173,7 +173,8 @@ def leaderboard(
     confidence_level : float
         The confidence level of all intervals.
     resample : {"auto", "judges", "comparisons"}
-        What is independent: judges if they are known, otherwise single comparisons. Rankings are resampled by voter.
+        The independent units that are resampled: by default judges if they are known, otherwise single comparisons.
+        Rankings are resampled by voter.
     by : str or array, optional
         The name of a label or the group of each row: one leaderboard per group, in a dictionary.
     n_resamples : int

@@ -58,9 +58,9 @@ class MallowsModel(CompletionModel):
 
     Draws given R are exact for rankings without free items (independent Mallows models inside the buckets, by repeated
     insertion) and for rankings with free items and a small lattice of down-sets,
-    :math:`2^f (1 + \sum_i (2^{n_i} - 1))` of them. Otherwise items are inserted one by one at the positions that R
-    allows, with self-normalised importance weights; the effective sample size is low if R orders many items unlike the
-    center.
+    which has :math:`2^f (1 + \sum_i (2^{n_i} - 1))` elements. Otherwise items are inserted one by one at the positions
+    that R allows, with self-normalised importance weights; the effective sample size is low if R orders many pairs of
+    items in the opposite way to the center.
 
     Parameters
     ----------

@@ -31,11 +31,12 @@ class MallowsMixture(RankingEstimator):
     pairs in different buckets that the center orders the other way. Both steps of the EM algorithm are exact: the
     center is a Kemeny ranking of the weighted stated pairs, and theta solves one equation. Rankings with free items and
     preferences have exact probabilities too, by sums over their lattices of down-sets; the new center is then used
-    only if it increases the likelihood. These take long, so the initializations for rankings use an approximation
-    first, in which the listed items alone follow a Mallows model, and the exact algorithm starts from the best of them.
+    only if it increases the likelihood. These sums take long. So for rankings with free items the initializations use
+    the approximation that the listed items alone follow a Mallows model, and the exact algorithm starts from the best
+    initialization.
 
     A mixture answers how probable each cluster is for a voter, and how concentrated each cluster is;
-    :class:`KernelKMeans` takes any kernel, and clusters that are not balls around one ranking.
+    :class:`KernelKMeans` takes any kernel and also finds clusters without one central ranking.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class MallowsMixture(RankingEstimator):
     log_likelihoods_ : array of shape (n_iterations,)
         The log-likelihood after each step of the best initialization, or of the exact algorithm that starts from it.
     converged_ : bool
-        Whether these steps converged.
+        Whether the algorithm converged in these steps.
     n_iter_ : int
         Their number.
     is_optimal_ : array of shape (n_components,)

@@ -86,7 +86,7 @@ class PlackettLuce(CompletionModel):
 
     A full ranking has probability :math:`p(\sigma) = \prod_i w_{x_i} / (w_{x_i} + ... + w_{x_n})`, where
     :math:`x_1, ..., x_n` are the items, best first, and :math:`p(\sigma | R) \propto p(\sigma)` on the completions of
-    R. Draws are exact for all rankings: with ties, top-k, free items.
+    R. Draws are exact for all rankings, also with ties and free items.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class PlackettLuce(CompletionModel):
         return plackett_luce(n_rankings, self.weights, rng=np.random.default_rng(as_seed(rng)), items=names)
 
     def log_prob(self, X: Any) -> FloatArray:
-        """Return the log-probability of each ranking; that of a partial ranking is of the set of its completions."""
+        """Return the log-probability of each ranking; for a partial ranking, that of the set of its completions."""
         ranks = self._checked(as_rankings(X, "X").ranks)
         weights = self.weights / self.weights.max()
         return run_interruptibly(log_probabilities, ranks, weights, np.ones(len(ranks)), np.zeros(len(weights)))

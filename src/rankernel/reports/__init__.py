@@ -159,11 +159,11 @@ def report(
     title : str, optional
         Title of the page; by default that of the file that the data were read from.
     group_name : str, optional
-        What the groups are, such as ``"district"``; by default the name of the column, or ``"group"``.
+        The noun for a group, such as ``"district"``; by default the name of the column, or ``"group"``.
     noun : str, optional
-        What is ranked, such as ``"candidate"``; by default guessed from the file.
+        The noun for an item, such as ``"candidate"``; by default guessed from the file.
     voter : str, optional
-        Who ranks; by default ``"voter"``, and ``"judge"`` for comparisons and files of them.
+        The noun for a voter; by default ``"voter"``, and ``"judge"`` for comparisons and files of comparisons.
     sample : bool, optional
         Whether the voters are a sample, so that the closest contest gets an interval, or a full count. By default
         rankings of candidates are a full count, all others a sample.

@@ -87,10 +87,10 @@ def agreement(
     r"""Return the chance-corrected agreement between judges, with a jackknife interval.
 
     The agreement is :math:`1 - D_o / D_e`, with :math:`D_o` the mean squared kernel distance of two judges and
-    :math:`D_e` its expectation for rankings of the same ties and free items with items in random order. With the
-    Kendall kernel and full rankings it is the mean of Kendall's tau over all pairs of judges. With a kernel that is
-    the product of centred ranks it is the mean :math:`\bar\rho` of Spearman's rho, and Kendall's W of m judges is
-    :math:`(1 + (m - 1) \bar\rho) / m`, also with ties.
+    :math:`D_e` its expectation if the items of one of the two rankings are permuted at random. With the Kendall kernel
+    and full rankings it is the mean of Kendall's tau over all pairs of judges. With :class:`Spearman` and full rankings
+    it is the mean of Spearman's rho. If a is the agreement with :class:`Spearman`, Kendall's W of m judges is
+    :math:`(1 + (m - 1) a) / m`, also with ties.
 
     Parameters
     ----------

@@ -109,8 +109,8 @@ def change_point_test(
     X : Rankings, Preferences or integer array
         The rankings, in the order of time if ``time`` is not given; a row of count c is c voters at the same time.
     time : array of shape (n_rankings,), optional
-        The time of each row, as in :func:`trend_test`. Rows of equal time are joined: changes are between times. With
-        few times this is faster, and takes a matrix of the distinct rankings only.
+        The time of each row, as in :func:`trend_test`. Rows of equal time are joined: changes are between times. If
+        there are few different times this is faster, and only the Gram matrix of the distinct rankings is computed.
     n_changes : int or "auto"
         The number of changes. "auto": none if the p-value is above ``alpha``, otherwise at least one, chosen by the
         slope heuristic.

@@ -501,7 +501,7 @@ def mmd_test(
     -----
     The p-value from moments uses the exact mean, variance and skewness over all permutations. With more than 2,000
     distinct rankings the skewness, and with strata all moments, are estimated from at least 1,000 permutations
-    (``n_moment_draws``). If hardly any two voters are similar to the kernel, the approximation can be very
+    (``n_moment_draws``). If the kernel value of almost all pairs of voters is near 0, the approximation can be very
     conservative.
 
     A partial ranking is embedded as the uniform distribution on its completions, so only the distributions of
@@ -568,13 +568,13 @@ def k_sample_test(
     Parameters
     ----------
     X : Rankings, Preferences, Comparisons or integer array
-        The rankings of all groups. Each of comparisons is a voter.
+        The rankings of all groups. Of :class:`Comparisons`, each one counts as a voter.
     groups : array of shape (n_rankings,)
-        The group of each row: labels of any type; of comparisons also the name of a label.
+        The group of each row: labels of any type; for comparisons also the name of a label.
     strata : array of shape (n_rankings,), optional
         A label for each row: voters are permuted within strata only. The test looks for one shift of the mean ranking
-        that all strata have in common; for search queries with different documents see :func:`compare_systems`. Of
-        comparisons, the two items that are compared by default, because which items a group compared is not a
+        that all strata have in common; for search queries with different documents see :func:`compare_systems`. The
+        default strata of comparisons are the pairs of compared items, because which items a group compared is not a
         preference. Comparisons of one judge are dependent: if the groups divide the judges, a warning says so, and
         rankings of the judges should be tested.
     precomputed : array of shape (n_rankings, n_rankings), optional

@@ -113,9 +113,10 @@ def hsic_test(
     covariate_kernel : {"auto", "delta", "gaussian"} or Kernel
         The kernel of the covariate; a Kernel if the covariate is rankings.
     given : array of shape (n_rankings,), optional
-        A third variable: rankings and covariate are tested for independence given its value. Labels are strata; numbers
+        A third variable: rankings and covariate are tested for independence given its value. Labels are strata. Numbers
         (floats) are sorted into strata of five rows, within which the variable varies little (local permutation test:
-        Kim, Neykov, Balakrishnan and Wasserman 2022), so the level is approximate and better with more rows.
+        Kim, Neykov, Balakrishnan and Wasserman 2022); the type I error is then controlled approximately, and more
+        accurately with more rows.
     strata : array of shape (n_rankings,), optional
         A label for each row: the covariate is permuted within strata only.
     kernel, n_permutations, rng, biased, method, n_jobs

@@ -86,8 +86,8 @@ def mmd_aggregated_test(
     kernels : "auto", or a list of kernels or of decay rates nu
         Decay rates are those of Mallows kernels; "auto" is five of them around the median heuristic of both samples.
     n_permutations : int
-        The number of permutations for the p-value of each kernel; as many again give the distribution of the smallest
-        p-value. All kernels use the same permutations.
+        The number of permutations for the p-value of each kernel. The same number of further permutations gives the
+        null distribution of the smallest p-value. All kernels use the same permutations.
     alpha : float
         The significance level of ``rejected``.
 

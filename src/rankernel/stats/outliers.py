@@ -140,12 +140,12 @@ def outlier_test(
 
     Without a reference, :math:`\mu` is the mean embedding of the other ballots, and inliers follow a null model: a
     Plackett-Luce model, and a Mallows model if no item is free, with a gamma distribution of concentrations. Voters who
-    rank at random are outliers if they are at most 5 % of all, and otherwise inliers. The model is fitted twice, the
-    second time without the outliers of the first.
-    The p-value of a ballot is the larger of the two probabilities that a ballot with the same numbers of items, ties
-    and free items is at least as far away, by importance sampling. So ``alpha`` holds approximately if inliers follow
-    either model. A :class:`MisfitWarning` is raised if more than 15 % of the ballots are random or opposite to the
-    others under both models, numerous enough to be another group of voters: see :func:`linkage`.
+    rank at random count as outliers up to a share of 5 %, and as inliers beyond. The model is fitted twice, the second
+    time without the outliers of the first. The p-value of a ballot is the larger of the two probabilities that a ballot
+    with the same numbers of items, ties and free items is at least as far away, by importance sampling. So ``alpha``
+    holds approximately if inliers follow either model. A :class:`MisfitWarning` is issued if, under both models, more
+    than 15 % of the ballots are random or opposite to the others. These may be another group of voters: see
+    :func:`linkage`.
 
     Parameters
     ----------

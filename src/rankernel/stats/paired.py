@@ -82,7 +82,8 @@ def paired_test(
     Parameters
     ----------
     X, Y : Rankings, Preferences or integer arrays
-        The rankings before and after: row i of both is of the same judge, or of the same number of judges.
+        The rankings before and after: row i of X and row i of Y are of the same judge; with counts, of the same number
+        of judges.
     n_permutations : int
         The number of random sign vectors.
     kernel, rng, biased, method, n_jobs

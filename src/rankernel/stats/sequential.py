@@ -59,8 +59,8 @@ class SequentialMMDTest:
     Parameters
     ----------
     kernel : Kernel, optional
-        The kernel, ``Mallows("median")`` by default. "median" is resolved from the first ten observations, on which
-        nothing is bet.
+        The kernel, ``Mallows("median")`` by default. "median" is resolved from the first ten observations, which do not
+        change the e-value.
     alpha : float
         The significance level.
     reference : model, function or Rankings, optional
@@ -133,7 +133,7 @@ class SequentialMMDTest:
 
     @property
     def evalue(self) -> float:
-        """The e-value: the wealth of the gambler, at most 1 in expectation under the null hypothesis."""
+        """The e-value (the wealth of the bets); its expectation is at most 1 under the null hypothesis."""
         return math.exp(min(self._log_wealth, 700.0))
 
     @property

@@ -191,9 +191,10 @@ def compare_systems(
 
     Notes
     -----
-    The overlap of two lists is not changed by exchanging them. So two systems are tested by their overlaps with a third
-    list: the judgements, or another system, which may be a second run of one of them. With two systems and no
-    judgements there are overlaps with intervals, and no test.
+    Exchanging two lists does not change their overlap, so the overlap itself cannot test whether two systems differ.
+    Two systems are therefore tested by their overlaps with a third list: the judgements, or another system, which may
+    be a second run of one of the two. With two systems and no judgements the result has overlaps with intervals, and no
+    test.
 
     Examples
     --------
