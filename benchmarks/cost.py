@@ -162,7 +162,8 @@ def matrix_cell(name: str, kind: str, n_items: int, method: str) -> dict[str, ob
     plan = sized_plan(kernel, kind, n_items, method)
     if plan is None:
         return None
-    kernel.plan(rankings(kind, 3, n_items), method=plan.method).gram(n_jobs=1)  # compile
+    n_compile = plan.shape[0] if one_core(plan) < AIM / 2 else 3  # large matrices have loops of their own
+    kernel.plan(rankings(kind, n_compile, n_items), method=plan.method).gram(n_jobs=1)  # compile
     fresh = kernel.plan(rankings(kind, plan.shape[0], n_items), method=plan.method)
     out = np.full(plan.shape, 0.0)  # memory that is there already
     before, predicted = peak(), one_core(plan)

@@ -38,6 +38,7 @@ def test_pvalues():
     assert pvalue_text(0.001, 999) == "p ≤ 0.001 (999 permutations)"
     assert pvalue_text(0.0432, 9999) == "p = 0.043"
     assert pvalue_text(0.00002, 999, from_moments=True) == "p = 2e-05 (Pearson type III)"
+    assert pvalue_text(0.00002, 999, from_moments=True, at_bound=True) == "p ≤ 2e-05 (Pearson type III)"
     assert pvalue_text(0.0, 999, from_moments=True) == "p < 1e-300 (Pearson type III)"
     assert pvalue_text(0.003, 999, at_bound=True) == "p ≤ 0.003 (999 permutations)"  # corrected
 

@@ -361,10 +361,13 @@ def test_verdicts_of_pairs_of_groups():
     head = "groups p-value, corrected share of the dispersion (95% interval) result"
     rows = text.split(head)[1]
     assert "Pearson type III" in rows  # the smallest p-value of 199 permutations, 0.005, is coarse for three pairs
-    for first, second, adjusted in zip(tests.first, tests.second, holm(tests.moment_pvalues), strict=True):
-        row = re.search(rf"{first} – {second} p = ([\d.e-]+) .*?(not significant|significant)", rows)
-        assert float(row[1]) == pytest.approx(adjusted, rel=0.05)
-        assert row[2] == ("significant" if adjusted <= 0.05 else "not significant")
+    assert tests.moment_pvalues.min() == 1e-6  # where splitting stops, so that the p-value is at most this
+    of_pairs = tests.first, tests.second, tests.moment_pvalues, holm(tests.moment_pvalues)
+    for first, second, pvalue, adjusted in zip(*of_pairs, strict=True):
+        row = re.search(rf"{first} – {second} p ([=≤]) ([\d.e-]+) .*?(not significant|significant)", rows)
+        assert row[1] == ("≤" if pvalue == 1e-6 else "=")
+        assert float(row[2]) == pytest.approx(adjusted, rel=0.05)
+        assert row[3] == ("significant" if adjusted <= 0.05 else "not significant")
 
 
 def test_equal_groups_do_not_differ():

@@ -290,7 +290,8 @@ def joint_text(found: GroupComparisons) -> str:
     result = found.joint
     parts = [pvalue_text(result.pvalue, found.n_permutations)]
     if found.at_bound(result.pvalue):
-        parts.append(pvalue_text(result.moment_pvalue, 0, from_moments=True))
+        at_bound = found.at_bound(result.moment_pvalue, from_moments=True)
+        parts.append(pvalue_text(result.moment_pvalue, 0, from_moments=True, at_bound=at_bound))
     if found.n_groups == 2 and not hasattr(result, "kernels"):
         parts.append(f"squared MMD {result.statistic:.4g}{mcse_text(result.statistic_mcse)}")
     effect = effect_text(result.effect, result.effect_interval)
@@ -304,7 +305,8 @@ def pair_cells(found: GroupComparisons, pair: Comparison) -> list[str]:
 
     pvalue = pair_pvalue(found, pair)
     if found.at_bound(pair.pvalue) and np.isfinite(pair.adjusted_moment_pvalue):
-        pvalue = pvalue_text(pair.adjusted_moment_pvalue, 0, from_moments=True)
+        at_bound = found.at_bound(pair.moment_pvalue, from_moments=True)
+        pvalue = pvalue_text(pair.adjusted_moment_pvalue, 0, from_moments=True, at_bound=at_bound)
 
     sizes = " and ".join(f"{n:,}" for n in pair.n_voters)
     effect = effect_text(pair.effect, pair.effect_interval, "") + mcse_text(100 * pair.effect_mcse)

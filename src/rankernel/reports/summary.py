@@ -593,7 +593,8 @@ def comparison_size(summary: Summary, found: GroupComparisons, pair: Comparison)
 
 def pair_pvalue(found: GroupComparisons, pair: Comparison) -> str:
     """Return the corrected p-value of two groups, with its source."""
-    return pvalue_text(pair.adjusted_pvalue, found.n_permutations, found.from_moments, found.at_bound(pair.pvalue))
+    at_bound = found.at_bound(pair.moment_pvalue if found.from_moments else pair.pvalue, found.from_moments)
+    return pvalue_text(pair.adjusted_pvalue, found.n_permutations, found.from_moments, at_bound)
 
 
 def group_differences(summary: Summary, pair: Comparison) -> list[str]:

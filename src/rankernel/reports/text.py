@@ -51,10 +51,11 @@ SMALLEST_PVALUE = 1e-300  # smaller ones from moments may underflow to zero
 def pvalue_text(p: float, n_permutations: int, from_moments: bool = False, at_bound: bool | None = None) -> str:
     """Return a p-value; the lower bound 1 / (B + 1) of a permutation p-value, and an underflow, are written as bounds.
 
-    ``at_bound`` states whether a corrected p-value comes from one at its lower bound; by default p is not corrected.
+    ``at_bound`` states whether the p-value, or the one that was corrected, is as small as it can be; by default a
+    permutation p-value is not corrected, and one from moments is not at its bound.
     """
     if from_moments:
-        bound = f"p < {SMALLEST_PVALUE:g}" if p < SMALLEST_PVALUE else f"p = {p:.2g}"
+        bound = f"p < {SMALLEST_PVALUE:g}" if p < SMALLEST_PVALUE else f"p {'≤' if at_bound else '='} {p:.2g}"
         return f"{bound} (Pearson type III)"
     if at_bound if at_bound is not None else p <= (1 + 1e-9) / (1 + n_permutations):
         return f"p ≤ {p:.2g} ({plural(n_permutations, 'permutation')})"
