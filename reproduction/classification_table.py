@@ -50,8 +50,9 @@ class ClassificationTable(UserExperiment):
         return [
             (
                 f"{self.users.name}; the class is the current region, east or west; top-{TOP} lists; {N_DRAWS} draws; "
-                f"nu = 1/median of the training rankings; {trained}. The paper does not describe its split. Its "
-                f"accuracies of the full models are multiples of 0.05, as with {N_TEST} test users."
+                f"nu = 1/median of the training rankings; {trained}. The paper does not describe its split. The "
+                "published accuracies of the full models are multiples of 0.05, which would result from "
+                f"{N_TEST} test users."
             ),
             (
                 f"Protocol of the paper: one split, {self.n_runs} runs of the draws; among the scales "

@@ -88,7 +88,8 @@ class ClusteringTable(UserExperiment):
             ),
             (
                 f"One sample of users: {self.n_replicates} replicates of the draws. Many samples: {self.n_samples} "
-                "samples of users with one replicate each, so the standard deviation includes both variations."
+                "samples of users with one replicate each, so the standard deviation includes the variation between "
+                "samples and between draws."
             ),
             (
                 "The paper does not state which standard deviation it reports, which region is meant (the data has the "
