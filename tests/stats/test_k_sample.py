@@ -327,3 +327,11 @@ def test_groups_of_one_voter():
     assert 0 < rk.k_sample_test(ballots, list("aabbc"), biased=True, n_permutations=19).pvalue <= 1
     with pytest.raises(rk.RankingError, match="group 'c' has 1 voter"):
         rk.k_sample_test(ballots, list("aabbc"), n_permutations=19)
+
+
+def test_effect_with_a_group_of_one_voter_is_undefined():
+    """Of three groups too, as the dispersion within the group is unknown."""
+    X = rk.datasets.mallows(9, 4, 0.2, rng=1)
+    result = rk.k_sample_test(X, list("aaaabbbbc"), rk.Mallows(NU), n_permutations=9, biased=True)
+    assert math.isnan(result.effect)
+    assert np.isnan(result.effect_interval).all()

@@ -1,6 +1,7 @@
 import itertools
 import math
 import os
+import re
 from collections import Counter
 
 import naive
@@ -439,6 +440,18 @@ def test_model_as_sample():
 def test_invalid_kernels(kernels):
     with pytest.raises((TypeError, ValueError), match="kernel"):
         mmd_aggregated_test([[0, 1], [1, 0]], [[0, 1], [1, 0]], kernels)
+
+
+def test_repr_shows_no_arrays():
+    """Nor rankings: only what fits into a line."""
+    X, Y = rk.datasets.uniform(20, 4, rng=0), rk.datasets.uniform(20, 4, rng=1)
+    result = rk.mmd_test(X, Y, rk.Mallows(0.3), n_permutations=9)
+    shown = repr(result)
+    assert re.search(
+        rf"^MMDResult\(statistic={re.escape(repr(result.statistic))}, .*kernel=Mallows\(nu=0\.3\)\)$", shown
+    )
+    assert "array" not in shown
+    assert "Rankings" not in shown
 
 
 def test_small_samples_are_refused():

@@ -52,6 +52,14 @@ def judges(run, n, shift):
     return before, np.argsort(np.argsort(again, axis=1), axis=1)
 
 
+def test_signs_in_several_parts_extend_the_same_stream():
+    """600 judges have 6,990 sign vectors at a time."""
+    sides = [np.argsort(np.random.default_rng(seed).random((600, 8)), axis=1) for seed in (1, 2)]
+    few, many = (rk.paired_test(*sides, rk.Mallows(NU), n_permutations=n).null_distribution for n in (100, 7001))
+    assert len(many) == 7001
+    np.testing.assert_allclose(many[:100], few, rtol=1e-9, atol=1e-12)
+
+
 def test_level_and_power():
     kernel = rk.Mallows(NU)
     null = [rk.paired_test(*swapped(run), kernel, n_permutations=99, rng=run).pvalue <= 0.1 for run in range(200)]
@@ -103,6 +111,23 @@ def test_explained_dispersion_matches_brute_force():
     effect = PairedEffect(rk.paired_test(X, Y, rk.Mallows(NU), n_permutations=9)._judges)
     total = sum(effect.parts())
     assert effect.explained(total) == pytest.approx(4 * total / permuted, rel=1e-12)
+
+
+def test_influences_match_differences_of_populations():
+    """B and W change with a small share of additional judges as the centred influences say."""
+    X, Y = rk.Rankings(BEFORE, counts=COUNTS), rk.Rankings(AFTER, counts=COUNTS)
+    judges = rk.paired_test(X, Y, rk.Mallows(NU), n_permutations=9)._judges
+    effect, total, step = PairedEffect(judges), 0.7, 1e-3
+    (influences,) = effect.influences(total)
+    shares = np.concatenate(judges.mixture(judges.prior_weight))
+    np.testing.assert_allclose(influences.shares, shares, rtol=1e-12)
+    found = np.array([values - shares @ values for values in (influences.between, influences.within)]).T
+    for added, slopes in zip(np.eye(len(shares)), found, strict=True):
+        parts = [
+            np.array(judges.population_parts(*np.split((1 - share) * shares + share * added, 2)))
+            for share in (step, -step)
+        ]  # quadratic in the share, so that central differences have rounding errors only
+        np.testing.assert_allclose((parts[0] - parts[1]) / (2 * step * total), slopes, rtol=1e-9, atol=1e-11)
 
 
 def test_effect_and_differences():
