@@ -285,12 +285,12 @@ def kernel_text(result: Any) -> str:
 
 def joint_text(found: GroupComparisons) -> str:
     """Return p-value, statistic and effect of the test of all groups; at its lower bound, both p-values."""
-    from rankernel.stats.base import mcse_text
+    from rankernel.stats.base import is_splitting_bound, mcse_text
 
     result = found.joint
     parts = [pvalue_text(result.pvalue, found.n_permutations)]
     if found.at_bound(result.pvalue):
-        at_bound = found.at_bound(result.moment_pvalue, from_moments=True)
+        at_bound = is_splitting_bound(result.moment_pvalue)
         parts.append(pvalue_text(result.moment_pvalue, 0, from_moments=True, at_bound=at_bound))
     if found.n_groups == 2 and not hasattr(result, "kernels"):
         parts.append(f"squared MMD {result.statistic:.4g}{mcse_text(result.statistic_mcse)}")
@@ -301,11 +301,11 @@ def joint_text(found: GroupComparisons) -> str:
 def pair_cells(found: GroupComparisons, pair: Comparison) -> list[str]:
     """Return the cells of a pair of groups; a p-value at the lower bound of permutations is that from moments."""
     from rankernel.reports.summary import pair_pvalue
-    from rankernel.stats.base import mcse_text
+    from rankernel.stats.base import is_splitting_bound, mcse_text
 
     pvalue = pair_pvalue(found, pair)
     if found.at_bound(pair.pvalue) and np.isfinite(pair.adjusted_moment_pvalue):
-        at_bound = found.at_bound(pair.moment_pvalue, from_moments=True)
+        at_bound = is_splitting_bound(pair.moment_pvalue)
         pvalue = pvalue_text(pair.adjusted_moment_pvalue, 0, from_moments=True, at_bound=at_bound)
 
     sizes = " and ".join(f"{n:,}" for n in pair.n_voters)

@@ -593,7 +593,9 @@ def comparison_size(summary: Summary, found: GroupComparisons, pair: Comparison)
 
 def pair_pvalue(found: GroupComparisons, pair: Comparison) -> str:
     """Return the corrected p-value of two groups, with its source."""
-    at_bound = found.at_bound(pair.moment_pvalue if found.from_moments else pair.pvalue, found.from_moments)
+    from rankernel.stats.base import is_splitting_bound
+
+    at_bound = is_splitting_bound(pair.moment_pvalue) if found.from_moments else found.at_bound(pair.pvalue)
     return pvalue_text(pair.adjusted_pvalue, found.n_permutations, found.from_moments, at_bound)
 
 

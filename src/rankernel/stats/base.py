@@ -44,7 +44,7 @@ from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.rankings import FREE, Rankings
 from rankernel.stats._moments import CentredKernel, Moments
-from rankernel.stats._permutations import NullDistribution, PermutationStatistic
+from rankernel.stats._permutations import MIN_SPLITTING_PVALUE, NullDistribution, PermutationStatistic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -255,6 +255,11 @@ def warn_if_not_characteristic(kernel: Kernel, data: Data) -> None:
             "embedding, which no sample size detects; Mallows(nu) is characteristic",
             NotCharacteristicWarning,
         )
+
+
+def is_splitting_bound(moment_pvalue: float) -> bool:
+    """Return whether a p-value is an upper bound: the one at which multilevel splitting stops."""
+    return math.isclose(moment_pvalue, MIN_SPLITTING_PVALUE)
 
 
 def warn_if_noisy(mcse: float, std: float, of: str = "the statistic", std_of: str = "its null distribution") -> None:
