@@ -222,7 +222,8 @@ def test_parameters_of_other_number_types(kernel):
 
 @pytest.mark.parametrize("function", [rk.Rankings, lambda deep: rk.Rankings.from_orders([deep]), rk.as_kernel])
 def test_deep_lists(function):
-    with pytest.raises((ValueError, TypeError), match="<list>"):
+    """The list is named, or shortened where Python can print it (from 3.13)."""
+    with pytest.raises((ValueError, TypeError), match=r"<list>|\[{40}.*\.\.\."):
         function(DEEP)
 
 
