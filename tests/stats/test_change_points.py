@@ -84,8 +84,31 @@ def test_times_are_checked():
         rk.change_point_test(X, time=[1, np.nan, *range(10)])
     with pytest.raises(rk.RankingError, match="min_rows=5"):
         rk.change_point_test(X, time=[1] * 11 + [2])
-    with pytest.raises(rk.RankingError, match="12,000 times"):
-        rk.change_point_test(rk.Rankings(np.tile(X.ranks, (1000, 1))))
+
+
+def test_changes_of_many_times_match_brute_force():
+    """Of 12,000 times, blocks are searched first, and each change is moved to the best time."""
+    n = 12_000
+    ranks = rk.datasets.mallows(n, [0, 1, 2], 0.7, rng=1)
+    ranks = np.repeat(ranks.ranks, ranks.counts, axis=0)
+    ranks[7123:] = ranks[7123:, [0, 2, 1]]
+    ranks = ranks[np.argsort(np.random.default_rng(2).random(n) + (np.arange(n) >= 7123))]
+    distinct, index = np.unique(ranks, axis=0, return_inverse=True)
+    K, before = rk.Mallows(NU).gram(distinct), np.cumsum(np.eye(len(distinct))[index.ravel()], axis=0)
+    after = before[-1] - before
+    sizes = np.arange(1.0, n)
+    inside = np.einsum("tu,uv,tv->t", before[:-1], K, before[:-1]) / sizes
+    inside += np.einsum("tu,uv,tv->t", after[:-1], K, after[:-1]) / (n - sizes)
+    gains = (inside - before[-1] @ K @ before[-1] / n)[4 : n - 5]
+    result = rk.change_point_test(rk.Rankings(ranks), rk.Mallows(NU), n_changes=1, n_permutations=9)
+    assert result.statistic == pytest.approx(gains.max(), rel=1e-10)
+    assert result.changes == (5 + int(np.argmax(gains)),)
+    reversed_in_part = np.tile([0, 1, 2], (n, 1))
+    reversed_in_part[5003:9004] = [2, 1, 0]
+    sequence = rk.Rankings(reversed_in_part)
+    for chosen in (2, "auto"):
+        result = rk.change_point_test(sequence, rk.Mallows(NU), n_changes=chosen, max_changes=4, n_permutations=19)
+        assert result.changes == (5003, 9004)
 
 
 def test_null_distribution_matches_all_orders():

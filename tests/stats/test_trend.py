@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 
 import naive
 import numpy as np
@@ -24,6 +25,60 @@ def test_statistic_matches_hsic():
     changes = np.polyfit(times, X.ranks + 1, 1)[0]
     assert list(result.rank_changes.values()) == pytest.approx(changes.tolist(), abs=1e-12)
     assert list(result.rank_changes) == list(X.items)
+
+
+def test_effect_witness_and_moments_of_many_times_match_matrices():
+    """The products of times are never a matrix in the package; here they are one."""
+    rng = np.random.default_rng(3)
+    X = rk.Rankings(rk.datasets.uniform(30, 4, rng=1).ranks, counts=rng.integers(1, 4, 30))
+    times, voter = rng.integers(0, 12, 30).astype(float), np.repeat(np.arange(30), X.counts)
+    rows = [tuple(row) for row in X.ranks[voter].tolist()]
+    K, n = np.array(naive.gram(naive.mallows(NU), rows, rows)), len(voter)
+    z = (times[voter] - times[voter].mean()) / times[voter].std()
+    L, H = np.outer(z, z), np.eye(n) - 1 / n
+    result = rk.trend_test(X, times, rk.Mallows(NU), n_permutations=20_000)
+    assert result.witness[voter] == pytest.approx(((H @ K @ H) * (H @ L @ H)).mean(axis=1), abs=1e-12)
+
+    def criterion(K, L):
+        K, L = K - np.diag(np.diag(K)), L - np.diag(np.diag(L))
+        total = (K * L).sum() + K.sum() * L.sum() / ((n - 1) * (n - 2)) - 2 * (K.sum(0) @ L.sum(0)) / (n - 2)
+        return total / (n * (n - 3))
+
+    assert result.effect == pytest.approx(criterion(K, L) / math.sqrt(criterion(K, K) * criterion(L, L)), abs=1e-12)
+    assert result.n_moment_draws == 0
+    tolerance = 5 * math.sqrt(result.pvalue * (1 - result.pvalue) / 20_000)
+    assert abs(result.pvalue - result.moment_pvalue) < tolerance + 0.01
+
+
+@pytest.mark.parametrize("strata", [None, [0, 1, 2] * 20])
+@pytest.mark.parametrize("method", ["exact", rk.MonteCarlo(200)])
+def test_two_times_match_two_labels(strata, method):
+    """The product kernel of two times is a multiple of the delta kernel, up to terms that centring removes."""
+    X = rk.Rankings(stream(5, 0.3).ranks, counts=np.arange(60) % 3 + 1)
+    late = np.arange(60) >= 25
+    options = {"n_permutations": 9, "strata": strata, "method": method}
+    trend = rk.trend_test(X, 3.0 + 4 * late, rk.Mallows(NU), **options)
+    labels = rk.hsic_test(X, late, rk.Mallows(NU), **options)
+    factor = trend.statistic / labels.statistic
+    assert trend.effect == pytest.approx(labels.effect, rel=1e-10)
+    assert trend.witness == pytest.approx(factor * labels.witness, rel=1e-9, abs=1e-12)
+    assert trend.statistic_mcse == pytest.approx(factor * labels.statistic_mcse, rel=1e-9)
+    if strata is None:
+        assert trend.moment_pvalue == pytest.approx(labels.moment_pvalue, rel=1e-8)
+        assert trend.effect_interval == pytest.approx(labels.effect_interval, rel=1e-6)
+
+
+def test_many_different_times_take_memory_in_proportion():
+    """A matrix of 30,000 times would take 7 GB; the skewness is exact for any number of times."""
+    X, times = rk.datasets.uniform(30_000, 4, rng=1), np.random.default_rng(2).permutation(30_000)
+    X = rk.Rankings(np.repeat(X.ranks, X.counts, axis=0))
+    tracemalloc.start()
+    result = rk.trend_test(X, times, rk.Mallows(NU), n_permutations=9, strata=times % 3000)
+    assert tracemalloc.get_traced_memory()[1] < 30_000 * 4000
+    whole = rk.trend_test(X, times, rk.Mallows(NU), n_permutations=9)
+    tracemalloc.stop()
+    assert whole.n_moment_draws == 0
+    assert result.statistic == pytest.approx(whole.statistic, rel=1e-9)
 
 
 def stream(run, drift):

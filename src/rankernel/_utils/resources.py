@@ -44,7 +44,7 @@ MATRICES_HELD = {
     "a test of groups": 1.4,
     "an independence test of labels": 2.2,
     "an independence test": 4,
-    "a test of a trend": 4,
+    "a test of a trend": 2.2,
     "a test of pairs": 2.3,
     "a search for changes": 3,
     "a search for outliers": 2,

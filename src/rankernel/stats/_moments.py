@@ -16,8 +16,8 @@ is 0, few sums over arbitrary voters are nonzero: two for the second moment, fiv
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, reduce
 from math import factorial, prod
 
 import numpy as np
@@ -128,7 +128,8 @@ class CentredKernel:
     """A doubly centred kernel matrix of voters, stored by the distinct values and the number of voters of each.
 
     Unbiased: a voter is not paired with itself, the diagonal is 0 and rows sum to 0 without it. Biased: each voter is
-    paired with itself, with the diagonal of ``gram``.
+    paired with itself, with the diagonal of ``gram``. If the kernel is the product of numbers, ``gram`` has these
+    numbers, whose mean over voters is 0, and no matrix is computed.
     """
 
     gram: FloatArray
@@ -139,40 +140,90 @@ class CentredKernel:
 
     @classmethod
     def from_gram(cls, gram: FloatArray, counts: FloatArray, biased: bool) -> CentredKernel:
-        """Centre the kernel matrix of values that occur ``counts`` times."""
+        """Centre the kernel matrix of values that occur ``counts`` times, or the products of such values."""
         n = counts.sum()
+        if gram.ndim == 1:  # a shift does not change the centred kernel
+            gram = gram - counts @ gram / n
+        sums = gram * (gram @ counts) if gram.ndim == 1 else gram @ counts
         if biased:
-            means = gram @ counts / n
-            return cls(gram, counts, biased, means, float(counts @ means / n))
-        sums = gram @ counts - np.diagonal(gram)
+            return cls(gram, counts, biased, sums / n, float(counts @ sums / n**2))
+        sums = sums - self_products(gram)
         return cls(gram, counts, biased, sums / (n - 2), float(counts @ sums / ((n - 1) * (n - 2))))
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the kernel is the product of numbers."""
+        return self.gram.ndim == 1
 
     def block(self, rows: slice | Indices, columns: Indices | None = None) -> FloatArray:
         """Return rows of the centred matrix, for pairs of different voters; all columns, or the given ones."""
-        values, offsets = self.gram[rows], self.row_offsets
-        if columns is not None:
-            values, offsets = values[:, columns], offsets[columns]
-        return np.asarray(values - self.row_offsets[rows, None] - offsets + self.constant)
+        values, others = self.gram[rows], slice(None) if columns is None else columns
+        values = np.outer(values, self.gram[others]) if self.is_product else values[:, others]
+        return np.asarray(values - self.row_offsets[rows, None] - self.row_offsets[others] + self.constant)
 
     def matrix(self) -> FloatArray:
         """Return the centred matrix."""
-        out = np.empty(self.gram.shape)
+        out = np.empty((len(self.counts), len(self.counts)))
         for rows in slices(len(out), BLOCK_ROWS):
             out[rows] = self.block(rows)
         return out
 
+    def times(self, vectors: FloatArray) -> FloatArray:
+        """Return the product of the centred matrix and of vectors."""
+        product = np.outer(self.gram, self.gram @ vectors) if self.is_product else self.gram @ vectors
+        sums = vectors.sum(axis=0)
+        return np.asarray(
+            product - np.outer(self.row_offsets, sums) + self.constant * sums - self.row_offsets @ vectors
+        )
+
+    @property
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """Matrices F and C of three columns such that the centred matrix of a product kernel is F C'."""
+        ones = np.ones(len(self.counts))
+        left = np.stack([self.gram, self.constant - self.row_offsets, -ones], axis=1)
+        return left, np.stack([self.gram, ones, self.row_offsets], axis=1)
+
     @property
     def diagonal(self) -> FloatArray:
         """The entries for two voters with the same value."""
-        return np.asarray(np.diagonal(self.gram) - 2 * self.row_offsets + self.constant)
+        return np.asarray(self_products(self.gram) - 2 * self.row_offsets + self.constant)
 
     @property
     def mean_absolute(self) -> float:
-        """The mean absolute value of the entries for two voters."""
+        """The mean absolute value of the entries for two voters, or an upper bound of it for the product of numbers."""
         weights = self.counts / self.counts.sum()
+        if self.is_product:
+            return float(
+                (weights @ np.abs(self.gram)) ** 2 + 2 * weights @ np.abs(self.row_offsets) + abs(self.constant)
+            )
         return float(
             sum(weights[rows] @ np.abs(self.block(rows)) @ weights for rows in slices(len(weights), BLOCK_ROWS))
         )
+
+    def sums_of_powers(self, power: int) -> FloatArray:
+        """Return the sum over voters of a power of the entries of each row."""
+        if self.is_product:
+            left, right = (reduce(row_products, [factor] * power) for factor in self.factors)
+            return np.asarray(left @ (self.counts @ right))
+        sums = np.empty(len(self.counts))
+        for rows in slices(len(sums), BLOCK_ROWS):
+            sums[rows] = reduce(np.multiply, [self.block(rows)] * power) @ self.counts
+        return sums
+
+    @property
+    def cubed_trace(self) -> float:
+        """The sum over three voters of the product of the entries of their pairs."""
+        c = self.counts
+        if self.is_product:
+            left, right = self.factors
+            return float(np.trace(np.linalg.matrix_power((c[:, None] * right).T @ left, 3)))
+        total, weights = 0.0, np.sqrt(c)
+        weighted = weights[:, None] * self.matrix() * weights
+        for rows in slices(len(c), BLOCK_ROWS):
+            square = weighted[rows] @ weighted[:, : rows.stop]  # the lower triangle of a symmetric matrix
+            square[:, : rows.start] *= 2
+            total += float(np.einsum("uv,uv->", square, weighted[rows, : rows.stop]))
+        return total
 
     @cached_property
     def power_sums(self) -> tuple[float, FloatArray, FloatArray | None]:
@@ -183,33 +234,34 @@ class CentredKernel:
         c, n = self.counts, float(self.counts.sum())
         trace = float(c @ self.diagonal) if self.biased else 0.0
         shift = trace / (n - 1)  # A - shift (I - 1/n) is still centred
-        shifted = CentredKernel(self.gram, c, self.biased, self.row_offsets, self.constant + shift / n)
+        shifted = replace(self, constant=self.constant + shift / n)
         equal = shifted.diagonal  # two voters with the same value
         same = equal - shift if self.biased else np.zeros(len(c))  # a voter with itself
-        squares, cubes, products = np.empty((3, len(c)))  # sums over voters in each row
-        for rows in slices(len(c), BLOCK_ROWS):
-            matrix = shifted.block(rows)
-            square = matrix * matrix
-            squares[rows], cubes[rows], products[rows] = square @ c, (square * matrix) @ c, matrix @ (c * same)
+        squares = shifted.sums_of_powers(2)
         second = np.array([c @ (squares - equal**2 + same**2), c @ same**2])
-        if len(c) > MAX_ROWS_FOR_SKEWNESS:
+        if len(c) > MAX_ROWS_FOR_SKEWNESS and not self.is_product:
             return trace, second, None
-        weights, cubed_trace, excess = np.sqrt(c), 0.0, same - equal
-        weighted = weights[:, None] * shifted.matrix() * weights
-        for rows in slices(len(c), BLOCK_ROWS):
-            square = weighted[rows] @ weighted[:, : rows.stop]  # the lower triangle of a symmetric matrix
-            square[:, : rows.start] *= 2
-            cubed_trace += float(np.einsum("uv,uv->", square, weighted[rows, : rows.stop]))
+        excess, products = same - equal, shifted.times((c * same)[:, None])[:, 0]
         third = np.array(
             [
-                cubed_trace + c @ (3 * excess * squares + 3 * excess**2 * equal + excess**3),
-                c @ (cubes - equal**3 + same**3),
+                shifted.cubed_trace + c @ (3 * excess * squares + 3 * excess**2 * equal + excess**3),
+                c @ (shifted.sums_of_powers(3) - equal**3 + same**3),
                 c @ (same * (squares - equal**2 + same**2)),
                 c @ (same * products + same**2 * excess),
                 c @ same**3,
             ]
         )
         return trace, second, third
+
+
+def self_products(gram: FloatArray) -> FloatArray:
+    """Return the kernel of each value with itself, from a kernel matrix or from numbers whose product is the kernel."""
+    return gram**2 if gram.ndim == 1 else np.diagonal(gram)
+
+
+def row_products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the products of each column of one matrix with each column of the other."""
+    return np.einsum("ia,ib->iab", left, right).reshape(len(left), -1)
 
 
 def permutation_moments(left: CentredKernel, right: CentredKernel) -> Moments:

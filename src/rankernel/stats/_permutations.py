@@ -181,8 +181,8 @@ class PairStatistic(PermutationStatistic):
 
     The statistic is ``factor`` times :math:`\sum_{i \ne j} K_{ij} \tilde L_{ij}`, or the sum over all i and j if
     ``biased``, with K the kernel between rankings and :math:`\tilde L` the kernel between values (``values``), centred
-    over voters. Values are permuted between the voters of each stratum. ``points`` are given if the kernel between
-    values is their product; their mean over voters is 0. ``value_sample`` is given if values are rankings.
+    over voters. Values are permuted between the voters of each stratum. ``values`` are numbers if the kernel between
+    values is their product. ``value_sample`` is given if values are rankings.
 
     A permutation is a random table of rankings and values with given margins, or a shuffle of voters where such tables
     are large. The sum over pairs follows from sums of features of the values over the voters with each ranking, or is
@@ -198,10 +198,9 @@ class PairStatistic(PermutationStatistic):
         *,
         biased: bool = False,
         factor: float = 1.0,
-        points: FloatArray | None = None,
         value_sample: Sample | None = None,
     ) -> None:
-        self.sample, self.value_sample, self.cells, self.points = sample, value_sample, cells, points
+        self.sample, self.value_sample, self.cells = sample, value_sample, cells
         self.biased, self.factor, self.gram = biased, factor, sample.gram
         self.diagonal, self.n_voters = np.diagonal(self.gram).copy(), int(cells.counts.sum())
         n_rows, n_values = len(self.gram), len(values)
@@ -210,13 +209,14 @@ class PairStatistic(PermutationStatistic):
             for labels, length in ((cells.rows, n_rows), (cells.values, n_values))
         )
         self.row_counts, self.values = row_counts, CentredKernel.from_gram(values, sizes, biased)
-        self.are_labels = points is None and np.count_nonzero(values) == np.count_nonzero(np.diagonal(values))
+        self.are_products = self.values.is_product
+        self.are_labels = not self.are_products and np.count_nonzero(values) == np.count_nonzero(np.diagonal(values))
         self.row_sums, absolute = off_diagonal_sums(self.gram, row_counts)
         others = row_counts - (not biased)
         self.row_sums += others * self.diagonal
         absolute += float(row_counts * others @ np.abs(self.diagonal))
         self.tolerance = RELATIVE_TOLERANCE * factor * absolute * self.values.mean_absolute
-        self.n_features = 1 if points is not None or n_values == 2 else n_values
+        self.n_features = 1 if self.are_products or n_values == 2 else n_values
         self.are_dense = self.n_features > 1 and not self.are_labels
         n_products = self.n_features * n_rows * (n_rows + n_values * self.are_dense)
         n_pairs = self.n_voters**2 if self.are_dense else sizes @ sizes
@@ -246,15 +246,19 @@ class PairStatistic(PermutationStatistic):
         """All voters, sorted by value."""
         order = np.argsort(self.cells.values, kind="stable")
         strata, values, rows = (np.repeat(each[order], self.cells.counts[order]) for each in self.cells[:3])
-        frequencies = np.zeros((strata.max() + 1, len(self.values.gram)))
-        np.add.at(frequencies, (strata, values), 1.0)
-        is_common = values == frequencies.argmax(axis=1)[strata]
-        starts = np.concatenate([[0], np.cumsum(frequencies.sum(axis=1))]).astype(np.int64)
+        n_values = len(self.values.counts)
+        codes, inverse = np.unique(self.cells.strata * n_values + self.cells.values, return_inverse=True)
+        in_strata, in_values = np.divmod(codes, n_values)
+        by_size = np.lexsort((-in_values, np.bincount(inverse.ravel(), self.cells.counts)))
+        most_common = np.zeros(strata.max() + 1, dtype=np.int64)
+        most_common[in_strata[by_size]] = in_values[by_size]  # the last one of each stratum remains
+        is_common = values == most_common[strata]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(strata))])
         return Voters(strata, values, rows.astype(np.int32), np.lexsort((is_common, strata)), starts, is_common)
 
     def draw(self, n_permutations: int) -> FloatArray:
         """Return the statistic for the next permutations."""
-        n_entries = len(self.gram) * (len(self.values.gram) if self.by_table else self.n_features)
+        n_entries = len(self.gram) * (len(self.values.counts) if self.by_table else self.n_features)
         size = max(CHUNK_ENTRIES // (self.n_voters if self.by_pair else max(n_entries, self.n_voters)), 1)
         sizes = [part.stop - part.start for part in slices(n_permutations, size)]
         if self.by_table:
@@ -265,7 +269,7 @@ class PairStatistic(PermutationStatistic):
         """Return random tables of the numbers of voters by row and value, with the given margins in each stratum."""
         from scipy.stats import random_table
 
-        tables = np.zeros((n_tables, len(self.gram), len(self.values.gram)))
+        tables = np.zeros((n_tables, len(self.gram), len(self.values.counts)))
         for stratum, generator in enumerate(self.generators):
             of_stratum = self.cells.strata == stratum
             _, values, rows, counts = (each[of_stratum] for each in self.cells)
@@ -292,9 +296,9 @@ class PairStatistic(PermutationStatistic):
     def features(self) -> Features:
         """The features of values of which sums over voters are computed."""
         gram, offsets, constant = self.values.gram, self.values.row_offsets, self.values.constant
-        if self.points is not None:  # the offset of a point is its own product, which is left out of the sum of its row
+        if self.are_products:  # the offset of a number is its own product, which is left out of the sum of its row
             of_self = np.array([0.0 if self.biased else -1 / (self.n_voters - 2)])
-            return Features(self.points[:, None], np.ones(1), of_self, constant)
+            return Features(gram[:, None], np.ones(1), of_self, constant)
         if len(gram) == 2:  # L_vw = c + (b - c)(e_v + e_w) + (a - 2 b + c) e_v e_w, with e the indicator of one value
             one = int(np.argmin(self.values.counts))
             a, b, c = gram[one, one], gram[0, 1], gram[1 - one, 1 - one]
@@ -308,7 +312,7 @@ class PairStatistic(PermutationStatistic):
     def of_tables(self, tables: FloatArray) -> FloatArray:
         """Return the statistic for tables of the numbers of voters by row and value."""
         of_values = self.features.of_values
-        if self.points is None and not self.are_dense:  # features are indicators of values
+        if not (self.are_products or self.are_dense):  # features are indicators of values
             sums = tables[..., of_values.any(axis=1)]
             return self.of_sums(sums, sums)
         return self.of_sums(tables @ of_values, tables @ of_values**2)
@@ -322,7 +326,7 @@ class PairStatistic(PermutationStatistic):
     def sums_by_row(self, rows: RankArray, of_values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums of features and of their squares over the voters with each ranking."""
         sums = np.zeros((len(rows), len(self.gram), of_values.shape[1]))
-        squares = np.zeros_like(sums) if self.points is not None or self.are_dense else sums
+        squares = np.zeros_like(sums) if self.are_products or self.are_dense else sums
         used = np.array([[0], [of_values.shape[1]]]).repeat(len(of_values), axis=1)  # the first feature, and how many
         if not self.are_dense or (of_values == np.eye(len(of_values))).all():
             used = np.stack((np.abs(of_values).argmax(axis=1), (of_values != 0).any(axis=1)))
@@ -380,7 +384,7 @@ class PairStatistic(PermutationStatistic):
         log_pvalue = log_factorials(values) + log_factorials(rows) - log_factorials() - gammaln(counts + 1).sum()
         if self.are_labels:
             order = np.lexsort((rows, strata, values))
-            ends = np.cumsum(np.bincount(values, minlength=len(self.values.gram)))[:-1]
+            ends = np.cumsum(np.bincount(values, minlength=len(self.values.counts)))[:-1]
             tables = [np.split(each[order], ends) for each in (strata, rows, counts)]
             sizes = Counter(np.bincount(s, c, strata.max() + 1).tobytes() for s, _, c in zip(*tables, strict=True))
             equal = Counter(b"".join(each.tobytes() for each in table) for table in zip(*tables, strict=True))
@@ -422,14 +426,17 @@ class PairStatistic(PermutationStatistic):
 
     def standard_error(self) -> float:
         """Return the Monte Carlo standard error of the statistic, from both kernels."""
-        table = np.zeros((len(self.values.gram), len(self.gram)))
-        np.add.at(table, (self.cells.values, self.cells.rows), self.cells.counts)
+        from scipy.sparse import coo_array
+
+        _, values, rows, counts = self.cells
+        table = coo_array((self.factor * counts, (rows, values)), (len(self.gram), len(self.values.counts))).tocsr()
         error = 0.0
-        if self.sample.is_estimated:
-            error = self.sample.standard_error(table, self.factor * self.values.matrix(), self.biased)
-        if self.value_sample is not None and self.value_sample.is_estimated:  # either kernel may be the centred one
-            other = self.value_sample.standard_error(table.T, self.factor * self.rankings.matrix(), self.biased)
-            error = float(np.hypot(error, other))
+        for sample, kernel, by_row in ((self.sample, self.values, table), (self.value_sample, self.rankings, table.T)):
+            if sample is not None and sample.is_estimated:  # either kernel may be the centred one
+                left, right = kernel.factors if kernel.is_product else (kernel.matrix(), np.eye(len(kernel.counts)))
+                own = 0.0 * kernel.counts if self.biased else kernel.diagonal
+                of_rows = sample.standard_error(by_row @ left, by_row @ right / self.factor, by_row @ own)
+                error = float(np.hypot(error, of_rows))
         return error
 
 

@@ -147,12 +147,12 @@ class Sample:
         gram = self.gram[np.ix_(rows, rows)]
         return Sample(with_counts(self.data[rows], counts), self.kernel, self.plan, gram, plan_rows)
 
-    def standard_error(self, table: FloatArray, weights: FloatArray, biased: bool) -> float:
+    def standard_error(self, left: FloatArray, right: FloatArray, own: FloatArray) -> float:
         r"""Return the Monte Carlo standard error of a sum of the kernel over pairs of voters; 0 if values are exact.
 
-        ``table`` has the number of voters of each cell and row, ``weights`` the weight of a pair of voters of two
-        cells; a voter is paired with itself if ``biased``. An estimated matrix has the inner products of embeddings
-        with independent errors :math:`e_u`, which change a sum with the weights :math:`\Lambda`, to first order, by
+        The weights of pairs of voters of two rows are the products of ``left`` and ``right``, less ``own`` for voters
+        of the same row. An estimated matrix has the inner products of embeddings with independent errors :math:`e_u`,
+        which change a sum with the weights :math:`\Lambda`, to first order, by
         :math:`2 \sum_u \langle e_u, \sum_v \Lambda_{uv} \phi_v \rangle`. Drawing some rows again estimates the
         variance of these terms. It includes the error of the other factor, so it is too large, by at most a factor 2.
         """
@@ -160,9 +160,8 @@ class Sample:
             return 0.0
         parts = []
         for rows, change in self.redrawn:
-            pair_weights = table[:, rows].T @ weights @ table
-            if not biased:
-                pair_weights[np.arange(len(rows)), rows] -= np.diagonal(weights) @ table[:, rows]
+            pair_weights = left[rows] @ right.T
+            pair_weights[np.arange(len(rows)), rows] -= own[rows]
             parts.append(np.einsum("uv,uv->u", pair_weights, change) ** 2 / 2)
         squares = np.concatenate(parts)
         return float(np.sqrt(4 * len(self.gram) * squares.mean()))

@@ -9,13 +9,13 @@ Arlot, Celisse and Harchaoui 2019). A permutation test of the best single change
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils import FloatArray, IntArray, Mask
+from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_number
 from rankernel._utils.resources import announce_cost, check_task, run_interruptibly
 from rankernel.data import as_data
@@ -38,8 +38,9 @@ from rankernel.stats.hsic import check_times, time_array
 if TYPE_CHECKING:
     from rankernel.stats.differences import Differences
 
-MAX_TIMES = 10_000  # the costs of segments take the square of the number of times
-PRODUCTS_PER_SECOND = 1e9  # in sums over pairs of rows, for the announced time
+MAX_TIMES = 10_000  # whose segments are all compared, which takes the square of the number of times
+N_BLOCKS = 2000  # blocks of neighbouring times, of more times
+PRODUCTS_PER_SECOND = 1e9  # in sums over rows and distinct rankings, for the announced time
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,7 +111,7 @@ def change_point_test(
         The rankings, in the order of time if ``time`` is not given; a row of count c is c voters at the same time.
     time : array of shape (n_rankings,), optional
         The time of each row, as in :func:`trend_test`. Rows of equal time are joined: changes are between times. If
-        there are few different times this is faster, and only the Gram matrix of the distinct rankings is computed.
+        there are few different times this is faster.
     n_changes : int or "auto"
         The number of changes. "auto": none if the p-value is above ``alpha``, otherwise at least one, chosen by the
         slope heuristic.
@@ -129,6 +130,13 @@ def change_point_test(
     -------
     ChangePointResult
         ``changes`` are the first rows of the segments after a change.
+
+    Notes
+    -----
+    Up to 10,000 times, segments are the best of all. Of more times, changes are searched between 2,000 blocks of
+    neighbouring times, and then each in turn is moved to the best of all times between its neighbours. The statistic,
+    its null distribution and a single change use all times in any case. The Gram matrix of the distinct rankings is
+    held in memory.
 
     Examples
     --------
@@ -149,27 +157,22 @@ def change_point_test(
         )
     times = np.arange(n_rows) if time is None else check_times(time, n_rows)
     order = np.argsort(times, kind="stable")
-    starts_of_times = np.flatnonzero(np.diff(times[order], prepend=-np.inf))
-    if len(starts_of_times) > MAX_TIMES:
-        raise RankingError(
-            f"X has rows of {len(starts_of_times):,} times, and the duration of the search for changes grows with the "
-            f"square; give time= with at most {MAX_TIMES:,} different values, such as days or months, or a part of X"
-        )
-    check_task("a search for changes", len(data.unique()))
+    starts = np.flatnonzero(np.diff(times[order], prepend=-np.inf))
+    n_blocks = len(starts) if len(starts) <= MAX_TIMES else N_BLOCKS
+    check_task("a search for changes", max(len(data.unique()), n_blocks))
     sample = Sample.planned(data, kernel, method, n_jobs)
-    statistic = BestSplit(sample, data.counts.astype(np.float64), order, starts_of_times, least, n_permutations, seed)
+    statistic = BestSplit(sample, data.counts.astype(np.float64), order, starts, least, n_permutations, seed)
     most = min(check_integer("max_changes", max_changes), statistic.max_changes)
     if isinstance(n_changes, str) and n_changes == "auto":
         n_wanted = most
     else:
         n_wanted = check_integer("n_changes", n_changes, 0, statistic.max_changes)
     null = statistic.null_distribution(n_permutations)
-    costs, starts = statistic.segments(max(n_wanted, most))
+    costs, segments = statistic.segments(max(n_wanted, most))
     chosen = n_wanted
     if isinstance(n_changes, str):
-        chosen = max(penalised_changes(costs, len(starts_of_times)), 1) if null.pvalue <= alpha else 0
-    first_times = trace_back(starts, chosen, len(starts_of_times))
-    changes = tuple(starts_of_times[first_times].tolist())
+        chosen = max(penalised_changes(costs, len(starts)), 1) if null.pvalue <= alpha else 0
+    changes = tuple(segments[chosen])
     labels = None if time is None else time_array(time)[order]
     ends = list(zip((0, *changes), (*changes, n_rows), strict=True))
     segment = np.empty(n_rows, dtype=np.int64)
@@ -214,47 +217,43 @@ class BestSplit(PermutationStatistic):
                 f"no change between two of the {n_times:,} times has at least min_rows={min_rows} rows on either side; "
                 "give a smaller min_rows or finer times"
             )
-        self.by_products = len(self.splits) * n_distinct**2 < PAIR_COST * n_rows**2
-        check_task("a search for changes", n_distinct if self.by_products else n_rows)
-        n_operations = min(len(self.splits) * n_distinct**2 / PAIR_COST, n_rows**2 / 2)
+        self.by_products = len(self.splits) * n_distinct < PAIR_COST * n_rows
+        n_operations = n_distinct * min(len(self.splits) * n_distinct / PAIR_COST, n_rows)
         announce_cost("a search for changes", n_permutations * n_operations / PRODUCTS_PER_SECOND)
         self.rng = named_generator(seed, "orders of rows", sample.index, weights)
-        self.gram = sample.gram if self.by_products else self.expand(sample.gram)
-        self.value = float(self.of_orders(order[None], self.gram)[0])
-        self.tolerance = RELATIVE_TOLERANCE * float(np.abs(self.gram).mean() * weights.sum())
+        self.value = float(self.of_orders(order[None], sample.gram)[0])
+        self.tolerance = RELATIVE_TOLERANCE * float(np.abs(sample.gram).mean() * weights.sum())
 
     @property
     def max_changes(self) -> int:
         """The largest number of changes with enough rows between them."""
         n_changes, last = 0, 0
-        for start in self.splits.tolist():
+        for start in self.blocks[self.blocks <= len(self.order) - self.min_rows].tolist():
             if start - last >= self.min_rows:
                 n_changes, last = n_changes + 1, start
         return n_changes
 
-    def expand(self, gram: FloatArray) -> FloatArray:
-        """Return the Gram matrix of all rows from that of distinct rankings."""
-        assert self.sample.plan is not None
-        rows = self.sample.plan._rows
-        return gram[rows][:, rows]
-
     def draw(self, n_permutations: int) -> FloatArray:
         """Return the statistic for the next random orders."""
         rows, values = np.arange(len(self.weights)), np.empty(n_permutations)
-        n_entries = len(self.splits) * len(self.gram) if self.by_products else len(rows)
+        n_entries = len(self.splits) * len(self.sample.gram) if self.by_products else len(rows)
         for part in slices(n_permutations, max(CHUNK_ENTRIES // max(n_entries, len(rows)), 1)):
             orders = np.stack([self.rng.permutation(rows) for _ in range(n_permutations)[part]])
-            values[part] = self.of_orders(orders, self.gram)
+            values[part] = self.of_orders(orders, self.sample.gram)
         return values
 
     def of_orders(self, orders: IntArray, gram: FloatArray) -> FloatArray:
         """Return the statistic for each order of the rows."""
         if self.by_products:
             return self.of_counts(self.counts_before(orders), gram)
-        values, is_split = np.empty(len(orders)), np.zeros(len(self.weights), dtype=np.bool_)
-        is_split[self.splits - 1] = True
-        run_interruptibly(best_splits, gram, self.weights, orders, is_split, values)
-        return values
+        return self.best_splits(orders, self.splits, gram)[0]
+
+    def best_splits(self, orders: IntArray, splits: IntArray, gram: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return the largest dispersion between the rows before and after a split, and this split, for each order."""
+        values, best, is_split = np.empty(len(orders)), np.zeros(len(orders), np.int64), np.zeros(orders.shape[1], bool)
+        is_split[splits - 1] = True
+        run_interruptibly(best_splits, gram, self.sample.index, self.weights, orders, is_split, values, best)
+        return values, best
 
     def counts_before(self, orders: IntArray) -> FloatArray:
         """Return the number of voters of each ranking before each split, of shape (n_orders, n_splits, n_distinct)."""
@@ -273,23 +272,67 @@ class BestSplit(PermutationStatistic):
         after = total - 2 * counts @ sums + before
         return np.asarray((before / sizes + after / (n_voters - sizes)).max(axis=1) - total / n_voters)
 
-    def segments(self, max_changes: int) -> tuple[FloatArray, IntArray]:
+    @cached_property
+    def blocks(self) -> IntArray:
+        """The starts of times, or of blocks of neighbouring times if there are too many times."""
+        if len(self.starts) <= MAX_TIMES:
+            return self.starts
+        return self.starts[np.arange(N_BLOCKS) * len(self.starts) // N_BLOCKS]
+
+    def segments(self, max_changes: int) -> tuple[FloatArray, list[list[int]]]:
+        """Return the smallest scatter for 0, 1, ... changes, and these changes."""
+        costs, starts = self.segments_of_blocks(max_changes)
+        changes = []
+        for n_changes in range(max_changes + 1):
+            ends = [starts.shape[1] - 1]
+            for remaining in range(n_changes, 0, -1):
+                ends.append(int(starts[remaining, ends[-1]]))
+            changes.append(self.blocks[ends[:0:-1]].tolist())
+        if len(self.blocks) < len(self.starts):
+            changes = [self.moved(each) for each in changes]
+            costs = np.array([self.scatter(each) for each in changes])
+        return costs, changes
+
+    def moved(self, changes: list[int]) -> list[int]:
+        """Return the changes after moving each in turn to the best of all times between its neighbours."""
+        bounds = [0, *changes, len(self.order)]
+        for _ in changes:
+            before = list(bounds)
+            for number in range(1, len(bounds) - 1):
+                low, high = bounds[number - 1], bounds[number + 1]
+                splits = self.starts[(self.starts >= low + self.min_rows) & (self.starts <= high - self.min_rows)] - low
+                bounds[number] = low + int(self.best_splits(self.order[None, low:high], splits, self.sample.gram)[1][0])
+            if bounds == before:
+                break
+        return bounds[1:-1]
+
+    def scatter(self, changes: list[int]) -> float:
+        """Return the scatter of the voters within the segments between changes."""
+        rows, n_distinct = self.order, len(self.sample.gram)
+        segment = np.searchsorted(np.array(changes), np.arange(len(rows)), side="right")
+        cells = segment * n_distinct + self.sample.index[rows]
+        counts: FloatArray = np.bincount(cells, self.weights[rows], (len(changes) + 1) * n_distinct).astype(np.float64)
+        counts = counts.reshape(-1, n_distinct)
+        own = float((counts @ np.diagonal(self.sample.gram)).sum())
+        return own - float((pair_sums(self.sample.gram, counts, biased=True) / counts.sum(axis=1)).sum())
+
+    def segments_of_blocks(self, max_changes: int) -> tuple[FloatArray, IntArray]:
         """Return the smallest scatter for 0, 1, ... changes, and where the last segment starts, for every end.
 
-        Times are numbered from 0.
+        Blocks are numbered from 0.
         """
         gram, index, weights = self.sample.gram, self.sample.index[self.order], self.weights[self.order]
-        n_times, n_distinct = len(self.starts), len(gram)
-        n_rows = np.diff(self.starts, append=len(index))
-        if n_times == len(index):
+        n_blocks, n_distinct = len(self.blocks), len(gram)
+        n_rows = np.diff(self.blocks, append=len(index))
+        if n_blocks == len(index):
             sums = gram[np.ix_(index, index)]
             sums *= weights[:, None]
             sums *= weights
         else:
-            cells = np.repeat(np.arange(n_times), n_rows) * n_distinct + index
-            counts = np.bincount(cells, weights, n_times * n_distinct).reshape(n_times, n_distinct)
+            cells = np.repeat(np.arange(n_blocks), n_rows) * n_distinct + index
+            counts = np.bincount(cells, weights, n_blocks * n_distinct).reshape(n_blocks, n_distinct)
             sums = counts @ gram @ counts.T
-        traces, sizes = (np.add.reduceat(each, self.starts) for each in (weights * np.diagonal(gram)[index], weights))
+        traces, sizes = (np.add.reduceat(each, self.blocks) for each in (weights * np.diagonal(gram)[index], weights))
         return run_interruptibly(best_segments, sums, traces, sizes, n_rows, max_changes, self.min_rows)
 
     def standard_error(self) -> float:
@@ -297,8 +340,7 @@ class BestSplit(PermutationStatistic):
         other = None if self.sample.plan is None else self.sample.plan._redrawn(1)
         if other is None:
             return 0.0
-        gram = voter_gram(other)
-        again = self.of_orders(self.order[None], gram if self.by_products else self.expand(gram))
+        again = self.of_orders(self.order[None], voter_gram(other))
         return abs(float(again[0]) - self.value) / float(np.sqrt(2))
 
 
@@ -321,47 +363,45 @@ def penalised_changes(costs: FloatArray, n_rows: int) -> int:
     return int(np.argmax(totals <= totals.min() + RELATIVE_TOLERANCE * costs[0]))  # ties go to fewer changes
 
 
-def trace_back(starts: IntArray, n_changes: int, n_rows: int) -> list[int]:
-    """Return the changes of the best segments, from where the last segment of every end starts."""
-    changes, end = [], n_rows
-    for remaining in range(n_changes, 0, -1):
-        end = int(starts[remaining, end])
-        changes.append(end)
-    return changes[::-1]
-
-
 # ---------------------------------------------------------------------- compiled loops
 
 
 @compiled
-def best_splits(gram: FloatArray, weights: FloatArray, orders: IntArray, is_split: Mask, values: FloatArray) -> None:
+def best_splits(
+    gram: FloatArray,
+    index: Indices,
+    weights: FloatArray,
+    orders: IntArray,
+    is_split: Mask,
+    values: FloatArray,
+    best: IntArray,
+) -> None:
     """Write for each order of the rows the largest dispersion between the rows before and after a single change.
 
-    Changes are after the positions of ``is_split``.
+    Changes are after the positions of ``is_split``; ``best`` is the first row after the change.
     """
-    n = len(weights)
-    total, n_voters = 0.0, 0.0
-    for i in range(n):
-        n_voters += weights[i]
-        for j in range(n):
-            total += weights[i] * weights[j] * gram[i, j]
-    row_sums = gram @ weights
+    counts = np.zeros(len(gram))
+    for row in orders[0]:
+        counts[index[row]] += weights[row]
+    row_sums, n_voters = gram @ counts, counts.sum()
+    total = counts @ row_sums
     for p in range(len(orders)):
-        order = orders[p]
-        before, across, size, best = 0.0, 0.0, 0.0, -np.inf
-        for t in range(n - 1):
-            row = order[t]
-            earlier, kernel = 0.0, gram[row]
-            for s in range(t):
-                earlier += weights[order[s]] * kernel[order[s]]
-            w = weights[row]
-            before += w * (2 * earlier + w * kernel[row])
-            across += w * row_sums[row]
+        before, across, size, values[p] = 0.0, 0.0, 0.0, -np.inf
+        sums = np.zeros(len(gram))  # of the kernel between each ranking and the voters before
+        for t in range(orders.shape[1] - 1):
+            row = orders[p, t]
+            ranking, w = index[row], weights[row]
+            kernel = gram[ranking]
+            before += w * (2 * sums[ranking] + w * kernel[ranking])
+            across += w * row_sums[ranking]
             size += w
+            for u in range(len(gram)):
+                sums[u] += w * kernel[u]
             if is_split[t]:
                 after = total - 2 * across + before
-                best = max(best, before / size + after / (n_voters - size) - total / n_voters)
-        values[p] = best
+                value = before / size + after / (n_voters - size) - total / n_voters
+                if value > values[p]:
+                    values[p], best[p] = value, t + 1
 
 
 @compiled
@@ -370,13 +410,13 @@ def best_segments(
 ) -> tuple[FloatArray, IntArray]:
     """Return the smallest scatter within segments for 0 to ``max_changes`` changes, and where the last segment starts.
 
-    The cost of times s to t is the sum of the diagonal minus the sum of all pairs over the number of voters.
-    ``pair_sums`` has the sums of the kernel between the voters of two times, ``traces`` those of the diagonal.
+    The cost of blocks s to t is the sum of the diagonal minus the sum of all pairs over the number of voters.
+    ``pair_sums`` has the sums of the kernel between the voters of two blocks, ``traces`` those of the diagonal.
     """
     n = len(sizes)
     cost = np.full((max_changes + 1, n + 1), np.inf)
     starts = np.zeros((max_changes + 1, n + 1), dtype=np.int64)
-    # of the times from s to the current end
+    # of the blocks from s to the current end
     sums, diagonals, voters, rows = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
     for t in range(n):
         earlier = 0.0

@@ -288,7 +288,8 @@ class GroupEffect(Effect):
         for stratum in self.strata:
             table = np.zeros((len(stratum.table), len(self.voters.gram)))
             table[:, stratum.rows] = stratum.table
-            squares += self.voters.sample.standard_error(table, stratum.pair_weights, biased=False) ** 2
+            weighted, own = stratum.pair_weights @ table, np.diagonal(stratum.pair_weights) @ table
+            squares += self.voters.sample.standard_error(weighted.T, table.T, own) ** 2
         return self.relative_error(squares**0.5)
 
 

@@ -39,7 +39,7 @@ from rankernel.gram.plan import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import is_missing
-from rankernel.stats._moments import BLOCK_ROWS, ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
+from rankernel.stats._moments import ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
 from rankernel.stats._permutations import CHUNK_ENTRIES, Cells, PairStatistic
 from rankernel.stats.base import (
     Effect,
@@ -178,11 +178,10 @@ def hsic_statistic(
     return PairStatistic(
         sample,
         Cells.from_rows(strata, covariate.codes, sample.index, data.counts),
-        covariate.gram,
+        covariate.kernel,
         seed,
         biased=biased,
         factor=1 / (n**2 if biased else n * (n - 3)),
-        points=covariate.points,
         value_sample=covariate.sample,
     )
 
@@ -194,21 +193,19 @@ def hsic_fields(
     statistic = hsic_statistic(sample, data, covariate, strata, biased, seed)
     name = f"{'biased' if biased else 'unbiased'} HSIC of rankings and {covariate.text}"
     scheme = f"permutations of the voters{' within strata' * bool(strata.max())}"
-    effect = KernelCorrelation.within(sample.gram, covariate.gram, statistic.cells)
+    effect = KernelCorrelation.within(sample.gram, covariate.kernel, statistic.cells)
     fields = evaluate(statistic, effect, statistic.null_distribution(n_permutations), sample, name, scheme)
     return fields | {"rankings": data, "witness": witness(sample, data, covariate)}
 
 
 def witness(sample: Sample, data: Data, covariate: Covariate) -> FloatArray:
     """Return the witness function at each row of the data and its covariate."""
+    (rows, values), cell_of_row = np.unique(np.stack((sample.index, covariate.codes)), axis=1, return_inverse=True)
+    counts = np.bincount(cell_of_row.ravel(), data.counts).astype(np.float64)
+    sizes = np.bincount(covariate.codes, data.counts, len(covariate.kernel)).astype(np.float64)
     left = CentredKernel.from_gram(sample.gram, sample.data.counts.astype(np.float64), biased=True)
-    sizes = np.bincount(covariate.codes, data.counts, len(covariate.gram)).astype(np.float64)
-    right = CentredKernel.from_gram(covariate.gram, sizes, biased=True)
-    (rows, values), cell = np.unique(np.stack((sample.index, covariate.codes)), axis=1, return_inverse=True)
-    shares, at_cells = np.bincount(cell.ravel(), data.counts) / data.n_voters, np.empty(len(rows))
-    for part in slices(len(rows), BLOCK_ROWS):
-        at_cells[part] = (left.block(rows[part], rows) * right.block(values[part], values)) @ shares
-    return np.asarray(at_cells[cell.ravel()])
+    right = CentredKernel.from_gram(covariate.kernel, sizes, biased=True)
+    return product_sums(left, right, rows, values, counts)[cell_of_row.ravel()] / data.n_voters
 
 
 # ---------------------------------------------------------------------- trends
@@ -289,8 +286,7 @@ def trend_test(
     n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     check_voters_needed(data, MIN_VOTERS)
     times, stratum = check_times(time, len(data)), stratum_codes(strata, len(data))
-    check_task("a test of a trend", len(np.unique(times)))
-    sample = Sample.planned(data, kernel, method, n_jobs, "an independence test of labels")
+    sample = Sample.planned(data, kernel, method, n_jobs, "a test of a trend")
     fields = hsic_fields(sample, data, time_covariate(times, data), stratum, False, seed, n_permutations)
     changes = dict(zip(data.items, rank_changes(data, times).tolist(), strict=True))
     return TrendResult(**fields, rank_changes=changes)
@@ -339,23 +335,18 @@ class PairedKernels:
         n, c = self.n_voters, self.counts
         K, L = self.left.diagonal[self.rows], self.right.diagonal[self.values]
         self_pairs = np.array([c @ (K * L), c @ K**2, c @ L**2])
-        return np.asarray((self.product_sums(self.left, self.right) @ c - self_pairs) / (n * (n - 3)))
+        return np.asarray((self.products(self.left, self.right) @ c - self_pairs) / (n * (n - 3)))
 
-    def product_sums(self, left: CentredKernel, right: CentredKernel) -> FloatArray:
+    def products(self, left: CentredKernel, right: CentredKernel) -> FloatArray:
         """Return the sums over voters of the products K L, K² and L² at each cell, of shape (3, n_cells)."""
-        sums = np.empty((3, len(self.counts)))
-        for part in slices(len(self.counts), max(CHUNK_ENTRIES // len(self.counts), 1)):
-            K = left.block(self.rows[part], self.rows)
-            L = right.block(self.values[part], self.values)
-            for index, (first, second) in enumerate(((K, L), (K, K), (L, L))):
-                sums[index, part] = (first * second) @ self.counts
-        return sums
+        cross = product_sums(left, right, self.rows, self.values, self.counts)
+        return np.stack([cross, left.sums_of_powers(2)[self.rows], right.sums_of_powers(2)[self.values]])
 
     @cached_property
     def witnesses(self) -> FloatArray:
         """The means over voters of the products K L, K² and L² at each cell, of kernels with the biased centring."""
         left, right = (CentredKernel.from_gram(side.gram, side.counts, True) for side in (self.left, self.right))
-        return np.asarray(self.product_sums(left, right) / self.n_voters)
+        return self.products(left, right) / self.n_voters
 
     def null_moments(self, skewness: float) -> Moments:
         """Return the moments of HSIC(K, L) if values are permuted; ``skewness`` is used if it is not known exactly."""
@@ -364,10 +355,25 @@ class PairedKernels:
         return Moments(0.0, moments.variance, skewness if np.isnan(moments.skewness) else moments.skewness)
 
 
+def product_sums(
+    left: CentredKernel, right: CentredKernel, rows: IntArray, values: IntArray, counts: FloatArray
+) -> FloatArray:
+    """Return at each cell of a row and a value the sum over voters of the product of both kernels."""
+    sums = np.empty(len(counts))
+    if right.is_product:
+        factor, other = right.factors
+        by_row = np.zeros((len(left.counts), other.shape[1]))
+        np.add.at(by_row, rows, counts[:, None] * other[values])
+        return np.asarray((left.times(by_row)[rows] * factor[values]).sum(axis=1))
+    for part in slices(len(counts), max(CHUNK_ENTRIES // len(counts), 1)):
+        sums[part] = (left.block(rows[part], rows) * right.block(values[part], values)) @ counts
+    return sums
+
+
 def centre_codes(gram: FloatArray, codes: IntArray, counts: FloatArray) -> tuple[CentredKernel, IntArray]:
     """Return the centred kernel between the codes that occur, and the position of each code among them."""
     used, positions = np.unique(codes, return_inverse=True)
-    values = gram if len(used) == len(gram) else gram[np.ix_(used, used)]
+    values = gram if len(used) == len(gram) else gram[used] if gram.ndim == 1 else gram[np.ix_(used, used)]
     weights = np.bincount(positions.ravel(), counts).astype(np.float64)
     return CentredKernel.from_gram(values, weights, biased=False), positions.ravel()
 
@@ -446,10 +452,9 @@ class Covariate:
     """A covariate of rankings."""
 
     codes: Indices  # the number of the value of each row
-    gram: FloatArray  # the kernel between values
+    kernel: FloatArray  # between values; the values themselves if the kernel is their product
     text: str  # description of the values and the kernel
     sample: Sample | None = None  # the distinct values, if they are rankings
-    points: FloatArray | None = None  # the standardised values, if the kernel is their product
 
 
 def make_covariate(values: Any, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:
@@ -543,7 +548,7 @@ def time_covariate(times: FloatArray, X: Data) -> Covariate:
     points -= shares @ points
     points /= np.sqrt(shares @ points**2)
     text = f"times ({len(points):,} different, product kernel)"
-    return Covariate(codes.ravel(), np.outer(points, points), text, points=points)
+    return Covariate(codes.ravel(), points, text)
 
 
 def check_times(time: Any, n_rows: int) -> FloatArray:

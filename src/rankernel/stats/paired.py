@@ -235,7 +235,8 @@ class SignFlips(PermutationStatistic):
             return 0.0
         judges = self.judges
         before, after = judges.ranking_shares(judges.counts, 0 * judges.counts)
-        return self.sample.standard_error((before - after)[None], np.array([[1 / judges.n_pairs]]), biased=True)
+        change = (before - after)[:, None]
+        return self.sample.standard_error(change / judges.n_pairs, change, np.zeros(len(change)))
 
 
 @dataclass(frozen=True, eq=False)
