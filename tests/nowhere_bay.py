@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 
 from rankernel import Rankings, concat
-from rankernel.datasets import Example, mallows, mixture, plackett_luce, truncate
-from rankernel.datasets.example import CANDIDATES, DESCRIPTION, TIE
+from rankernel.datasets import CANDIDATES, DESCRIPTION, TIE, Example, mallows, mixture, plackett_luce, truncate
 
 SEED = 2024
 

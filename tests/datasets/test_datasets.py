@@ -19,14 +19,16 @@ from scipy.stats import chisquare
 from sklearn.metrics import adjusted_rand_score
 
 from rankernel.datasets import (
+    draw_by_weight,
+    draw_derangements,
     load_example,
     mallows,
     mixture,
+    n_moved_weights,
     plackett_luce,
     truncate,
     uniform,
 )
-from rankernel.datasets.simulate import draw_by_weight, draw_derangements, n_moved_weights
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 from reproduction.mmd_table import two_samples
@@ -126,7 +128,7 @@ def test_sampler_paths_have_mallows_weights(distance, theta, monkeypatch):
         np.multiply(weight, weights[steps], out=weight)
         return steps
 
-    monkeypatch.setattr("rankernel.datasets.simulate.draw_by_weight", every_path)
+    monkeypatch.setattr("rankernel.datasets.draw_by_weight", every_path)
     rankings = mallows(len(paths), n, theta, distance=distance)
     assert len(set(map(tuple, rankings.ranks.tolist()))) == math.factorial(n)
     wanted = [math.exp(-theta * DISTANCES[distance](range(n), r)) for r in rankings.ranks.tolist()]

@@ -37,7 +37,7 @@ from rankernel.completions.linear_extensions import (
     step_probabilities,
 )
 from rankernel.data import Data, as_data, as_nonempty_data
-from rankernel.datasets.simulate import mallows
+from rankernel.datasets import mallows
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.models.kemeny_search import kemeny_order
 from rankernel.models.plackett_luce import ModelFit

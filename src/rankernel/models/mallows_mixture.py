@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_number
 from rankernel._utils.combinatorics import mean_inversions
-from rankernel.datasets.simulate import mallows
+from rankernel.datasets import mallows
 from rankernel.errors import ArgumentValueError
 from rankernel.models.estimators import RankingEstimator
 from rankernel.models.mallows import MAX_THETA, MallowsRows

@@ -26,7 +26,7 @@ from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer, check_number
 from rankernel._utils.resources import run_interruptibly
 from rankernel.completions.draws import CHUNK_KEYS, ROW, SIZE, CompletionModel, Coupling, Weighted, rank_by_keys
-from rankernel.datasets.simulate import plackett_luce, positive_weights
+from rankernel.datasets import plackett_luce, positive_weights
 from rankernel.errors import RankingError, warn
 from rankernel.rankings import Rankings, as_rankings, check_positions
 

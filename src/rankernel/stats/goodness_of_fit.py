@@ -14,7 +14,7 @@ from rankernel._utils.checks import Seed, as_seed, check_flag, check_integer, sh
 from rankernel._utils.resources import check_task, check_voters
 from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
-from rankernel.datasets.simulate import draw_permutations
+from rankernel.datasets import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.montecarlo import MonteCarlo, unbiased_method
