@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from rankernel._utils.checks import (
     check_names,
     check_number,
     check_numbers,
+    plural,
     printable,
 )
-from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
 from rankernel.columns import (
     POSSIBLE_USERS,
@@ -43,14 +43,14 @@ from rankernel.errors import (
     warn,
 )
 from rankernel.preferences import Preferences, user_names
-from rankernel.rankings import FREE, Labels, Rankings, is_frame, row_index
+from rankernel.rankings import FREE, Labels, Rankings, Rows, is_frame
 
 MAX_SHOWN = 6
 TIME_UNITS = {"year": "Y", "month": "M", "week": "W", "day": "D", "hour": "h"}
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class Comparisons:
+class Comparisons(Rows):
     """Battles between two items: each has an outcome, and optionally a judge, a weight, a time and labels.
 
     Use :meth:`from_frame` for a table and :meth:`from_arrays` for arrays. Functions for rankings take
@@ -91,17 +91,10 @@ class Comparisons:
     labels: Labels
     #: How the file was read from which the comparisons come; None for other comparisons.
     source: Any
-
-    @classmethod
-    def _trusted(cls, *values: Any) -> Comparisons:
-        """Build from valid parts, in the order of the fields, without checks."""
-        new = object.__new__(cls)
-        for name, value in zip(cls.__dataclass_fields__, values, strict=True):
-            for array in value.values() if isinstance(value, dict) else (value,):
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
-            object.__setattr__(new, name, value)
-        return new
+    _of_rows = ("first", "second", "outcome", "weights", "judge", "time")
+    _compared = ("items", "judges", *_of_rows, "labels")
+    _index_error = "comparisons are indexed by row"
+    _n_shown = MAX_SHOWN
 
     @classmethod
     def from_arrays(
@@ -259,11 +252,6 @@ class Comparisons:
     # ------------------------------------------------------------------ shape
 
     @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return len(self.items)
-
-    @property
     def n_judges(self) -> int:
         """Number of judges; 0 if they are unknown."""
         return len(self.judges)
@@ -273,59 +261,19 @@ class Comparisons:
         """Whether each comparison is a tie."""
         return np.asarray(self.outcome == 0)
 
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def __iter__(self) -> Iterator[Comparisons]:
-        return (self[row] for row in range(len(self)))
-
-    def __getitem__(self, rows: Any) -> Comparisons:
-        """Return some of the comparisons: an index, a slice, an index array or a mask."""
-        rows = row_index(rows, len(self), "comparisons are indexed by row")
-        return self._trusted(
-            self.items,
-            self.first[rows],
-            self.second[rows],
-            self.outcome[rows],
-            self.weights[rows],
-            self.judges,
-            self.judge[rows] if self.judges else self.judge,
-            None if self.time is None else self.time[rows],
-            {name: values[rows] for name, values in self.labels.items()},
-            None,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Comparisons):
-            return NotImplemented
-        arrays = ("first", "second", "outcome", "weights", "judge", "time")
-        return (
-            self.items == other.items
-            and self.judges == other.judges
-            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
-            and self.labels.keys() == other.labels.keys()
-            and all(np.array_equal(values, other.labels[name]) for name, values in self.labels.items())
-        )
-
     __hash__ = None  # type: ignore[assignment]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Comparisons._trusted, tuple(getattr(self, name) for name in self.__dataclass_fields__)
-
-    _repr_html_ = html_card
-
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         n_ties = int(np.count_nonzero(self.tied))
-        by = f" by {self.n_judges:,} judge{'s' * (self.n_judges != 1)}" if self.judges else ""
-        ties = f" ({n_ties:,} tie{'s' * (n_ties != 1)})" if n_ties else ""
-        lines = [f"Comparisons: {len(self):,} comparison{'s' * (len(self) != 1)} of {self.n_items:,} items{by}{ties}"]
-        for row in range(min(len(self), MAX_SHOWN)):
-            a, b = (printable(self.items[side[row]]) for side in (self.first, self.second))
-            text = {1: f"{a} > {b}", -1: f"{b} > {a}", 0: f"{a} = {b}"}[int(self.outcome[row])]
-            lines.append(f"  {printable(self.judges[self.judge[row]])}: {text}" if self.judges else f"  {text}")
-        lines += [f"  ... and {len(self) - MAX_SHOWN:,} more"] * (len(self) > MAX_SHOWN)
-        lines += [f"  {line}" for line in str(self.source or "").splitlines()]
-        return "\n".join(lines)
+        by = f" by {plural(self.n_judges, 'judge')}" if self.judges else ""
+        ties = f" ({plural(n_ties, 'tie')})" if n_ties else ""
+        return f"Comparisons: {plural(len(self), 'comparison')} of {self.n_items:,} items{by}{ties}"
+
+    def _row_texts(self, shown: Self) -> Iterable[str]:
+        for row, (first, second) in enumerate(zip(shown.first, shown.second, strict=True)):
+            a, b = printable(self.items[first]), printable(self.items[second])
+            text = {1: f"{a} > {b}", -1: f"{b} > {a}", 0: f"{a} = {b}"}[int(shown.outcome[row])]
+            yield f"{printable(self.judges[shown.judge[row]])}: {text}" if self.judges else text
 
     # ------------------------------------------------------------------ counts
 
@@ -365,9 +313,9 @@ class Comparisons:
         more = f" and {len(names) - MAX_SHOWN:,} more" * (len(names) > MAX_SHOWN)
         shown = ", ".join(printable(name) for name in names[:MAX_SHOWN])
         warn(f"items that are never compared are left out: {shown}{more}", ReadingWarning)
-        sides = (np.searchsorted(used, side) for side in (self.first, self.second))
-        others = (getattr(self, name) for name in tuple(self.__dataclass_fields__)[3:])
-        return self._trusted(tuple(self.items[item] for item in used), *sides, *others)
+        first, second = (np.searchsorted(used, side) for side in (self.first, self.second))
+        items = tuple(self.items[item] for item in used)
+        return self._replaced(items=items, first=first, second=second, source=self.source)
 
     # ------------------------------------------------------------------ groups
 

@@ -138,17 +138,7 @@ def concat(parts: Iterable[Any]) -> Any:
 
 def with_counts(data: Data, counts: Any) -> Data:
     """Return the rows with other counts."""
-    numbers = np.asarray(counts).astype(np.int64)
-    if isinstance(data, Rankings):
-        return Rankings._trusted(data.ranks, data.items, numbers)
-    return Preferences._trusted(data.packed, data.items, numbers, data.users, data.contracted)
-
-
-def rename_items(data: Data, items: tuple[str, ...]) -> Data:
-    """Return the rows with other item names."""
-    if isinstance(data, Rankings):
-        return Rankings._trusted(data.ranks, items, data.counts)
-    return Preferences._trusted(data.packed, items, data.counts, data.users, data.contracted)
+    return data._replaced(counts=np.asarray(counts).astype(np.int64), labels={})
 
 
 def select_items(data: Data, columns: list[int]) -> Data:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils import Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import check_instance, check_list, check_names, printable, short_repr
-from rankernel._utils.notebook import html_card
+from rankernel._utils.checks import check_instance, check_list, check_names, plural, printable, short_repr
 from rankernel._utils.resources import check_bytes
 from rankernel.columns import Column, Roles, find_columns, frame_columns
 from rankernel.errors import RankingError
@@ -21,6 +20,7 @@ from rankernel.rankings import (
     PARTIAL,
     Labels,
     Rankings,
+    Rows,
     as_rankings,
     check_counts,
     check_items,
@@ -28,7 +28,6 @@ from rankernel.rankings import (
     is_list,
     is_missing,
     relations_of_ranks,
-    row_index,
     sum_counts,
     unique_rows,
 )
@@ -43,7 +42,7 @@ CHUNK_BITS = 2**26
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class Preferences:
+class Preferences(Rows):
     """Pairwise preferences: one partial order of the items per user.
 
     A partial order is transitive: it contains all pairs that follow from the stated ones. Items of a preference cycle
@@ -79,28 +78,9 @@ class Preferences:
     labels: Labels
     #: How the file was read from which the preferences come; None for other preferences and for slices.
     source: Any
-
-    @classmethod
-    def _trusted(
-        cls,
-        packed: Packed,
-        items: tuple[str, ...],
-        counts: IntArray,
-        users: tuple[str, ...],
-        contracted: tuple[Groups, ...],
-        labels: Labels | None = None,
-        source: Any = None,
-    ) -> Preferences:
-        """Build from valid parts, without checks."""
-        new = object.__new__(Preferences)
-        columns = dict(labels or {})
-        packed.flags.writeable = False
-        for array in (counts, *columns.values()):
-            array.flags.writeable = False
-        values = packed, items, counts, users, contracted, columns, source
-        for name, value in zip(Preferences.__dataclass_fields__, values, strict=True):
-            object.__setattr__(new, name, value)
-        return new
+    _of_rows = ("packed", "counts", "users", "contracted")
+    _compared = ("items", "users", "packed", "counts")
+    _index_error = "preferences are indexed by user; use .before[users, x, y] for single pairs"
 
     @classmethod
     def from_pairs(
@@ -242,11 +222,6 @@ class Preferences:
         return len(self.packed)
 
     @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return len(self.items)
-
-    @property
     def n_voters(self) -> int:
         """Number of voters: the sum of the counts."""
         return int(self.counts.sum())
@@ -288,64 +263,16 @@ class Preferences:
         names = check_items(range(n_items))
         return cls._trusted(packed, names, check_counts(None, len(table)), users, ((),) * len(table))
 
-    def __len__(self) -> int:
-        return self.n_users
+    def _heading(self) -> str:
+        voters = "" if self.n_voters == len(self) else f" from {self.n_voters:,} voters"
+        cycles = f" ({plural(self.n_contradicting, 'user')} with cycles)" if self.n_contradicting else ""
+        return f"{type(self).__name__}: {plural(len(self), 'user')}{voters}, {plural(self.n_items, 'item')}{cycles}"
 
-    def __iter__(self) -> Iterator[Preferences]:
-        return (self[row] for row in range(len(self)))
-
-    def __getitem__(self, rows: Any) -> Preferences:
-        """Return the preferences of some users: an index, a slice, an index array or a mask."""
-        message = "preferences are indexed by user; use .before[users, x, y] for single pairs"
-        rows = row_index(rows, len(self), message)
-        chosen = np.arange(len(self))[rows].tolist()
-        return self._trusted(
-            self.packed[rows],
-            self.items,
-            self.counts[rows],
-            tuple(self.users[row] for row in chosen),
-            tuple(self.contracted[row] for row in chosen),
-            {name: values[rows] for name, values in self.labels.items()},
-        )
-
-    # ------------------------------------------------------------------ equality, pickling, text
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Preferences):
-            return NotImplemented
-        return (
-            self.items == other.items
-            and self.users == other.users
-            and np.array_equal(self.packed, other.packed)
-            and np.array_equal(self.counts, other.counts)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.packed.tobytes(), self.items, self.counts.tobytes(), self.users))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = self.packed, self.items, self.counts, self.users, self.contracted, self.labels, self.source
-        return Preferences._trusted, fields
-
-    _repr_html_ = html_card
-
-    def __repr__(self) -> str:
-        n_users, n_items = len(self), self.n_items
-        voters = "" if self.n_voters == n_users else f" from {self.n_voters:,} voters"
-        head = f"{type(self).__name__}: {n_users:,} user{'s' * (n_users != 1)}{voters}"
-        n_cycles = self.n_contradicting
-        cycles = f" ({n_cycles:,} user{'s' * (n_cycles != 1)} with cycles)" if n_cycles else ""
-        lines = [f"{head}, {n_items:,} item{'s' * (n_items != 1)}{cycles}"]
-        shown = self[:MAX_SHOWN]
-        for name, count, pairs, groups in zip(
-            shown.users, shown.counts.tolist(), shown.to_pairs(), shown.contracted, strict=True
-        ):
-            times = f"{count:,} × " if voters else ""
-            lines.append(f"  {printable(name)}: {times}{pairs_text(pairs, groups)}")
-        if n_users > MAX_SHOWN:
-            lines.append(f"  ... and {n_users - MAX_SHOWN:,} more")
-        lines += [f"  {line}" for line in str(self.source or "").splitlines()]
-        return "\n".join(lines)
+    def _row_texts(self, shown: Self) -> Iterable[str]:
+        rows = zip(shown.users, shown.counts.tolist(), shown.to_pairs(), shown.contracted, strict=True)
+        for name, count, pairs, groups in rows:
+            times = "" if self.n_voters == len(self) else f"{count:,} × "
+            yield f"{printable(name)}: {times}{pairs_text(pairs, groups)}"
 
     # ------------------------------------------------------------------ properties of the partial orders
 
@@ -401,9 +328,7 @@ class Preferences:
         array([2, 1])
         """
         first, inverse = self.unique_indices()
-        distinct = self[first]
-        counts = sum_counts(self.counts, inverse, len(first))
-        return self._trusted(distinct.packed, self.items, counts, distinct.users, distinct.contracted)
+        return self[first]._replaced(counts=sum_counts(self.counts, inverse, len(first)), labels={})
 
     # ------------------------------------------------------------------ conversion
 

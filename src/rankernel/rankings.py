@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import factorial, prod
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, SupportsIndex, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -21,6 +21,7 @@ from rankernel._utils.checks import (
     check_list,
     check_numbers,
     check_text,
+    plural,
     printable,
     short_repr,
 )
@@ -43,8 +44,104 @@ MAX_ITEMS = 2**15  # of completions, whose positions are 16-bit integers
 MAX_BITS = 63  # distinct integers of a row that fit into one word
 
 
+class Rows:
+    """Base of the three data types: frozen dataclasses of read-only arrays with one entry per row, over some items."""
+
+    __slots__ = ()
+    items: tuple[str, ...]
+    labels: Labels
+    source: Any
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    #: Fields with one entry per row, besides the labels; fields that are compared; and those of the first rows.
+    _of_rows: ClassVar[tuple[str, ...]]
+    _compared: ClassVar[tuple[str, ...]]
+    _index_error: ClassVar[str]
+    _n_shown: ClassVar[int] = MAX_SHOWN
+
+    @classmethod
+    def _trusted(cls, *values: Any, **named: Any) -> Self:
+        """Build from valid fields, without checks; by default counts are 1, and there are no labels and no source."""
+        new = object.__new__(cls)
+        new._set(*values, **named)
+        return new
+
+    def _set(self, *values: Any, **named: Any) -> None:
+        fields = self.__dataclass_fields__
+        given = {"counts": None, "labels": None, "source": None, **dict(zip(fields, values, strict=False)), **named}
+        given["labels"] = dict(given["labels"] or {})
+        if given["counts"] is None and "counts" in fields:
+            given["counts"] = np.ones(len(values[0]), dtype=np.int64)
+        for name in fields:
+            for array in (given[name], *given["labels"].values()):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+            object.__setattr__(self, name, given[name])
+
+    def _replaced(self, **changes: Any) -> Self:
+        """Return the same with other fields, and without the source."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return self._trusted(**fields | {"source": None} | changes)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    def __len__(self) -> int:
+        return len(getattr(self, self._of_rows[0]))
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> Self:
+        """Return some rows: an index, a slice, an index array or a mask."""
+        rows = row_index(rows, len(self), self._index_error)
+        changes: dict[str, Any] = {"labels": {name: values[rows] for name, values in self.labels.items()}}
+        for name in self._of_rows:
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                changes[name] = tuple(value[row] for row in np.arange(len(value))[rows].tolist())
+            elif value is not None and len(value) == len(self):  # otherwise unknown
+                changes[name] = value[rows]
+        return self._replaced(**changes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return all(is_same(getattr(self, name), getattr(other, name)) for name in self._compared)
+
+    def __hash__(self) -> int:
+        values = (getattr(self, name) for name in self._compared)
+        return hash(tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._trusted, tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+    _repr_html_ = html_card
+
+    def __repr__(self) -> str:
+        lines = [self._heading(), *(f"  {text}" for text in self._row_texts(self[: self._n_shown]))]
+        if len(self) > self._n_shown:
+            lines.append(f"  ... and {len(self) - self._n_shown:,} more")
+        lines += [f"  {line}" for line in str(self.source or "").splitlines()]
+        return "\n".join(lines)
+
+    def _heading(self) -> str:
+        raise NotImplementedError
+
+    def _row_texts(self, shown: Self) -> Iterable[str]:
+        raise NotImplementedError
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two fields are equal: names, arrays or labels."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(np.array_equal(values, other[name]) for name, values in one.items())
+    return one == other if isinstance(one, tuple) else np.array_equal(one, other)
+
+
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class Rankings:
+class Rankings(Rows):
     """Rankings of one set of items: ``ranks[i, a]`` is the bucket index of item ``a``, 0 is the best, -1 is free.
 
     A ranking puts items into ordered buckets; items in one bucket are tied. Nothing is known of a *free* item: it may
@@ -80,40 +177,14 @@ class Rankings:
     labels: Labels
     #: How the file was read from which the rankings come, with its repairs; None for other rankings and for slices.
     source: Any
+    _of_rows = ("ranks", "counts")
+    _compared = ("items", "ranks", "counts")
+    _index_error = "rankings are indexed by row; use .ranks[rows, items] for single entries"
 
     def __init__(self, ranks: Any, items: Iterable[object] | None = None, *, counts: Any = None) -> None:
         check_not_rankings(ranks)
         encoded, names = table_ranks(ranks, items, None, plain=True)
         self._set(encoded, names, check_counts(counts, len(encoded)))
-
-    def _set(
-        self,
-        ranks: RankArray,
-        items: tuple[str, ...],
-        counts: IntArray,
-        labels: Labels | None = None,
-        source: Any = None,
-    ) -> None:
-        columns = dict(labels or {})
-        ranks.flags.writeable = False
-        for array in (counts, *columns.values()):
-            array.flags.writeable = False
-        for name, value in zip(Rankings.__dataclass_fields__, (ranks, items, counts, columns, source), strict=True):
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def _trusted(
-        cls,
-        ranks: RankArray,
-        items: tuple[str, ...],
-        counts: IntArray | None = None,
-        labels: Labels | None = None,
-        source: Any = None,
-    ) -> Rankings:
-        """Build from valid arrays, without checks."""
-        new = object.__new__(Rankings)
-        new._set(ranks, items, np.ones(len(ranks), dtype=np.int64) if counts is None else counts, labels, source)
-        return new
 
     @classmethod
     def from_orders(
@@ -276,11 +347,6 @@ class Rankings:
         return len(self.ranks)
 
     @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return int(self.ranks.shape[1])
-
-    @property
     def n_voters(self) -> int:
         """Number of voters: the sum of the counts."""
         return int(self.counts.sum())
@@ -290,60 +356,22 @@ class Rankings:
         """The shape of ``ranks``, (n_rankings, n_items), which scikit-learn uses to split data."""
         return self.n_rankings, self.n_items
 
-    def __len__(self) -> int:
-        return self.n_rankings
-
-    def __iter__(self) -> Iterator[Rankings]:
-        return (self[row] for row in range(len(self)))
-
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False and dtype is not None and np.dtype(dtype) != self.ranks.dtype:
             raise ValueError(f"ranks are {self.ranks.dtype}; an array of {np.dtype(dtype)} needs a copy")
         return np.array(self.ranks, dtype=dtype) if copy else np.asarray(self.ranks, dtype=dtype)
 
-    def __getitem__(self, rows: Any) -> Rankings:
-        """Return rankings by row: an index, a slice, an index array or a mask."""
-        rows = row_index(rows, len(self), "rankings are indexed by row; use .ranks[rows, items] for single entries")
-        labels = {name: values[rows] for name, values in self.labels.items()}
-        return self._trusted(self.ranks[rows], self.items, self.counts[rows], labels)
+    def _heading(self) -> str:
+        voters = "" if self.n_voters == len(self) else f" from {self.n_voters:,} voters"
+        head = f"{type(self).__name__}: {plural(len(self), 'ranking')}{voters} of {plural(self.n_items, 'item')}"
+        kinds = Counter(self.kinds().tolist())
+        parts = [f"{kinds[kind]:,} {kind}" for kind in (FULL, TOP_K, EXHAUSTIVE, INCOMPLETE) if kinds[kind]]
+        return f"{head} ({', '.join(parts)})" if parts else head
 
-    # ------------------------------------------------------------------ equality, pickling, text
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Rankings):
-            return NotImplemented
-        return (
-            self.items == other.items
-            and np.array_equal(self.ranks, other.ranks)
-            and np.array_equal(self.counts, other.counts)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.ranks.shape, self.ranks.tobytes(), self.items, self.counts.tobytes()))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Rankings._trusted, (self.ranks, self.items, self.counts, self.labels, self.source)
-
-    _repr_html_ = html_card
-
-    def __repr__(self) -> str:
-        n_rankings, n_items = self.ranks.shape
-        voters = "" if self.n_voters == n_rankings else f" from {self.n_voters:,} voters"
-        head = f"{type(self).__name__}: {n_rankings:,} ranking{'s' * (n_rankings != 1)}{voters}"
-        head += f" of {n_items:,} item{'s' * (n_items != 1)}"
-        if n_rankings:
-            kinds = Counter(self.kinds().tolist())
-            parts = [f"{kinds[kind]:,} {kind}" for kind in (FULL, TOP_K, EXHAUSTIVE, INCOMPLETE) if kinds[kind]]
-            head += f" ({', '.join(parts)})"
-        lines = [head]
-        shown = self[:MAX_SHOWN]
+    def _row_texts(self, shown: Self) -> Iterable[str]:
         for order, count in zip(shown.to_orders(), shown.counts.tolist(), strict=True):
-            times = f"{count:,} × " if voters else ""
-            lines.append(f"  {times}{order_text(order, self.items)}")
-        if n_rankings > MAX_SHOWN:
-            lines.append(f"  ... and {n_rankings - MAX_SHOWN:,} more")
-        lines += [f"  {line}" for line in str(self.source or "").splitlines()]
-        return "\n".join(lines)
+            times = "" if self.n_voters == len(self) else f"{count:,} × "
+            yield f"{times}{order_text(order, self.items)}"
 
     # ------------------------------------------------------------------ properties of the rankings
 
@@ -426,7 +454,7 @@ class Rankings:
         n_top = np.minimum(n_top, self.n_buckets)[:, None]
         rest = FREE if unlisted == "free" else n_top
         ranks = np.where(self.ranks >= n_top, rest, self.ranks).astype(np.int32)
-        return self._trusted(ranks, self.items, self.counts, self.labels)
+        return self._replaced(ranks=ranks)
 
     def unique_indices(self) -> tuple[Indices, Indices]:
         """Return the index of the first row of each distinct ranking, and for each row the number of its ranking.
@@ -451,7 +479,7 @@ class Rankings:
 
     def _merged(self, first: Indices, inverse: Indices) -> Rankings:
         """Return the rows numbered ``first`` with the total counts of the rows that equal them."""
-        return self._trusted(self.ranks[first], self.items, sum_counts(self.counts, inverse, len(first)))
+        return self[first]._replaced(counts=sum_counts(self.counts, inverse, len(first)), labels={})
 
     def canonical(self) -> Rankings:
         """Return the rankings with those that order no pair (at most one bucket) encoded as one bucket of all items.
@@ -466,7 +494,7 @@ class Rankings:
         if not unordered.any():
             return self
         ranks = np.where(unordered[:, None], 0, self.ranks).astype(np.int32)
-        return self._trusted(ranks, self.items, self.counts, self.labels)
+        return self._replaced(ranks=ranks)
 
     def with_items(self, items: Iterable[object], *, unlisted: Unlisted = "last") -> Rankings:
         """Return the rankings with reordered or additional items; additional items are unlisted in every row.
@@ -488,7 +516,7 @@ class Rankings:
         if unlisted == "last":
             ranks[:] = self.n_buckets[:, None]
         ranks[:, columns] = self.ranks
-        return self._trusted(ranks, names, self.counts, self.labels)
+        return self._replaced(ranks=ranks, items=names)
 
     # ------------------------------------------------------------------ conversion
 

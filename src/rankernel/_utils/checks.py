@@ -28,6 +28,11 @@ def printable(name: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def is_number(value: object) -> bool:
     """Whether a value is a plain real number."""
     return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)

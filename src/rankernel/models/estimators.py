@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankernel.data import Data, as_data, rename_items
+from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import prefixed
@@ -41,7 +41,7 @@ class RankingEstimator(BaseEstimator):  # type: ignore[misc]
             if set(data.items) != set(self.items_):
                 raise RankingError("X has other items than the training data; rename or align the items first")
             return data.with_items(self.items_)
-        return rename_items(data, self.items_)
+        return data._replaced(items=self.items_)
 
     def _as_data(self, X: Any, reset: bool) -> Data:
         """Return validated rankings; errors about tables that are not numeric are scikit-learn's."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_labels, printable
 from rankernel.comparisons import Comparisons
-from rankernel.data import Data, group_codes, pairwise_wins, rename_items, with_counts
+from rankernel.data import Data, group_codes, pairwise_wins, with_counts
 from rankernel.errors import RankingError
 from rankernel.io.ballots import WRITE_IN
 from rankernel.io.source import FileSource
@@ -266,7 +266,7 @@ def distinct_ballots(source: Source) -> Ballots:
         while (unique := name if number == 1 else f"{name} ({number})") in shown:
             number += 1
         shown[unique] = None
-    distinct = rename_items(rankings, tuple(shown)).unique()
+    distinct = rankings._replaced(items=tuple(shown)).unique()
     names, codes = source.named_groups if source.groups is not None else ((), np.zeros(0, dtype=np.int64))
     by_group = np.zeros((len(distinct), len(names)), dtype=np.int64)
     if names:

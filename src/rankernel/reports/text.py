@@ -13,6 +13,7 @@ from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from rankernel._utils.checks import plural as plural
 from rankernel.data import Data
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE
@@ -38,11 +39,6 @@ def percent(share: float) -> str:
 def signed(number: float, digits: int) -> str:
     """Return a number with a minus sign instead of a hyphen."""
     return f"{number:.{digits}f}".replace("-", "−")
-
-
-def plural(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 SMALLEST_PVALUE = 1e-300  # smaller ones from moments may underflow to zero
