@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -178,14 +177,9 @@ def ranking_process(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tupl
     module = RankingKernel(kernel, constraints=constraints).double()
     for name, value in kernel.params.items():
         prior = LogNormalPrior(math.log(value), PRIOR_SD)
-        module.register_prior(f"{name}_prior", prior, partial(parameter_value, name))
+        module.register_prior(f"{name}_prior", prior, partial(RankingKernel.value_of, name=name))
     with botorch.settings.validate_input_scaling(False):  # ranks are not scaled to the unit cube
         return SingleTaskGP(X, y, covar_module=ScaleKernel(module)), module
-
-
-def parameter_value(name: str, module: RankingKernel) -> Any:
-    """Return the value of a parameter, for a prior."""
-    return module.value_of(name)
 
 
 def fit_improvement(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tuple[Score, Kernel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ ROUNDING = 1e-12  # probabilities that differ by less are equal
 # ---------------------------------------------------------------------- exact features
 
 
+@dataclass(eq=False, repr=False)
 class MeanFeatures(KernelTransformer):
     """Exact features of kernels that are inner products: the mean of the features over the completions.
 
@@ -63,16 +64,10 @@ class MeanFeatures(KernelTransformer):
     ((3, 3001), 18, True)
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | str = "kendall",
-        *,
-        sparse_output: bool = False,
-        unlisted: Unlisted | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.sparse_output = sparse_output
-        self.unlisted = unlisted
+    kernel: Kernel | str = "kendall"
+    _: KW_ONLY
+    sparse_output: bool = False
+    unlisted: Unlisted | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Store the items and the length of the training rankings; ``y`` is ignored."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,16 +127,46 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], self.batch_shape)
         left, right = batch_ranks(x1, batch), batch_ranks(x2, batch)
         same = left.shape == right.shape and np.array_equal(left, right)
-        pairs = BatchPairs(self.blocks, left, left if same else right, diag)
-
-        def evaluate(values: list[list[float]], gradient: bool) -> list[Block]:
-            kernels = [self.base.replace(**dict(zip(self.base.params, row, strict=True))) for row in values]
-            return pairs.blocks_of(kernels, gradient)
-
+        evaluate = partial(self._blocks, left, None if same else right, diag)
         parameters = [self.value_of(name).expand(batch).to(x1) for name in self.base.params]
         shape = (*batch, x1.shape[-2]) if diag else (*batch, x1.shape[-2], x2.shape[-2])
         result: torch.Tensor = MarginalisedKernel.apply(evaluate, x1.new_empty(0).expand(*batch, 0), shape, *parameters)
         return result
+
+    def _blocks(
+        self,
+        left: NDArray[Any],
+        right: NDArray[Any] | None,
+        diag: bool,
+        values: list[list[float]],
+        gradient: bool,
+    ) -> list[Block]:
+        """Return one block, or its diagonal, for each element of a batch and its parameters.
+
+        ``left`` and ``right`` are ranks of shape (n_batch, n_rankings, n_items); ``right`` is None if they are equal.
+        """
+        kernels = [self.base.replace(**dict(zip(self.base.params, row, strict=True))) for row in values]
+        n_batch, n_rankings, n_items = left.shape
+        if all(kernel == kernels[0] for kernel in kernels):
+            # Single rankings with themselves, the candidates of Bayesian optimization, are diagonals, too.
+            if right is None and (diag or n_rankings == 1):
+                block = self.blocks.diagonal(kernels[0], as_data(left.reshape(-1, n_items)), gradient)
+                return [entries(block, row) for row in np.arange(n_batch * n_rankings).reshape(n_batch, n_rankings)]
+            if not diag and n_batch > 1:
+                X, rows = distinct(left)
+                Y, columns = (None, rows) if right is None else distinct(right)
+                if len(X) * len(X if Y is None else Y) <= rows.size * columns.shape[1]:  # smaller than all blocks
+                    block = self.blocks.gram(kernels[0], X, Y, gradient)
+                    return [entries(block, np.ix_(*pair)) for pair in zip(rows, columns, strict=True)]
+        blocks = []
+        for element, kernel in enumerate(kernels):
+            X, Y = as_data(left[element]), None if right is None else as_data(right[element])
+            if diag and Y is None:
+                blocks.append(self.blocks.diagonal(kernel, X, gradient))
+            else:
+                block = self.blocks.gram(kernel, X, Y, gradient)
+                blocks.append(entries(block, np.diag_indices(n_rankings)) if diag else block)
+        return blocks
 
 
 def constraint_within(low: float, high: float) -> Any:
@@ -175,42 +205,6 @@ class MarginalisedKernel(torch.autograd.Function):  # type: ignore[misc]
         """Return the derivative in each parameter."""
         inner = tuple(range(ctx.batch_dims, outer.ndim))
         return None, None, None, *((outer * gradient).sum(dim=inner) for gradient in ctx.saved_tensors)
-
-
-@dataclass(frozen=True, eq=False)
-class BatchPairs:
-    """Blocks for each element of a batch; ``left`` and ``right`` are ranks of shape (n_batch, n_rankings, n_items)."""
-
-    blocks: GramBlocks
-    left: NDArray[Any]
-    right: NDArray[Any]  # the same object as ``left`` if they are equal
-    diag: bool
-
-    def blocks_of(self, kernels: list[Kernel], gradient: bool) -> list[Block]:
-        """Return one block, or its diagonal, for each element of the batch and its kernel."""
-        same, (n_batch, n_rankings, n_items) = self.left is self.right, self.left.shape
-        if all(kernel == kernels[0] for kernel in kernels):
-            # Single rankings with themselves, the candidates of Bayesian optimization, are diagonals, too.
-            if same and (self.diag or n_rankings == 1):
-                block = self.blocks.diagonal(kernels[0], as_data(self.left.reshape(-1, n_items)), gradient)
-                rows = np.arange(n_batch * n_rankings).reshape(n_batch, n_rankings)
-                return [entries(block, row) for row in rows]
-            if not self.diag and n_batch > 1:
-                X, rows = distinct(self.left)
-                Y, columns = (X, rows) if same else distinct(self.right)
-                if len(X) * len(Y) <= rows.size * columns.shape[1]:  # one matrix is smaller than all blocks
-                    block = self.blocks.gram(kernels[0], X, None if same else Y, gradient)
-                    return [entries(block, np.ix_(*pair)) for pair in zip(rows, columns, strict=True)]
-        return [self.block(kernel, element, gradient) for element, kernel in enumerate(kernels)]
-
-    def block(self, kernel: Kernel, element: int, gradient: bool) -> Block:
-        """Return the block of one element."""
-        X = as_data(self.left[element])
-        if self.left is self.right:
-            compute = self.blocks.diagonal if self.diag else self.blocks.gram
-            return compute(kernel, X, gradient=gradient)
-        block = self.blocks.gram(kernel, X, as_data(self.right[element]), gradient)
-        return entries(block, np.diag_indices(len(X))) if self.diag else block
 
 
 def batch_ranks(x: torch.Tensor, batch: torch.Size) -> NDArray[Any]:

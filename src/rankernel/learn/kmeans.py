@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from operator import itemgetter
 from typing import Any, Self
 
@@ -27,31 +28,21 @@ Run = tuple[float, int, Indices]  # inertia, number of passes, labels or medoids
 MIN_GAIN = 1e-12  # smallest relative gain of a step, so that rounding errors cannot cause endless steps
 
 
+@dataclass(eq=False, repr=False)
 class KernelClusterer(ClusterMixin, KernelTransformer):  # type: ignore[misc]
     """Base class: clusters of rankings around centers in the feature space of a kernel."""
 
-    plan_: Plan
-    _weights: FloatArray  # of the rankings of the plan in each center: shape (n_rankings, n_clusters)
-    _norms: FloatArray  # squared norms of the centers
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernel: Kernel | str = "mallows",
-        method: MethodLike = "auto",
-        n_init: int = 10,
-        max_iter: int = 300,
-        random_state: Seed = 0,
-        unlisted: Unlisted | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.method = method
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.unlisted = unlisted
+    n_clusters: int = 8
+    _: KW_ONLY
+    kernel: Kernel | str = "mallows"
+    method: MethodLike = "auto"
+    n_init: int = 10
+    max_iter: int = 300
+    random_state: Seed = 0
+    unlisted: Unlisted | None = None
+    plan_: Plan = field(init=False)
+    _weights: FloatArray = field(init=False)  # of the rankings of the plan in each center: (n_rankings, n_clusters)
+    _norms: FloatArray = field(init=False)  # squared norms of the centers
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster rankings; ``y`` is ignored."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from rankernel.models.estimators import KernelTransformer
 from rankernel.rankings import Unlisted
 
 
+@dataclass(eq=False, repr=False)
 class KernelMap(KernelTransformer):
     r"""Kernel principal component analysis of rankings.
 
@@ -69,20 +71,12 @@ class KernelMap(KernelTransformer):
            [ 1.333]])
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kernel: Kernel | str = "mallows",
-        method: MethodLike = "auto",
-        features: Any = None,
-        unlisted: Unlisted | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.method = method
-        self.features = features
-        self.unlisted = unlisted
+    n_components: int = 2
+    _: KW_ONLY
+    kernel: Kernel | str = "mallows"
+    method: MethodLike = "auto"
+    features: Any = None
+    unlisted: Unlisted | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the components of rankings; ``y`` is ignored."""

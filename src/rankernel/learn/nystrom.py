@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ ROWS = 2**14  # rows processed at once, so that temporary arrays stay small
 ROUNDING = 1e-12  # residuals below this fraction of the diagonal are rounding errors
 
 
+@dataclass(eq=False, repr=False)
 class NystromFeatures(KernelTransformer):
     r"""Features whose inner products approximate a kernel, at a cost linear in the number of rankings.
 
@@ -68,22 +70,13 @@ class NystromFeatures(KernelTransformer):
     ((6, 3), True)
     """
 
-    def __init__(
-        self,
-        n_components: int = 100,
-        *,
-        kernel: Kernel | str = "mallows",
-        method: MethodLike = "auto",
-        random_state: Seed = 0,
-        tol: float | None = None,
-        unlisted: Unlisted | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.method = method
-        self.random_state = random_state
-        self.tol = tol
-        self.unlisted = unlisted
+    n_components: int = 100
+    _: KW_ONLY
+    kernel: Kernel | str = "mallows"
+    method: MethodLike = "auto"
+    random_state: Seed = 0
+    tol: float | None = None
+    unlisted: Unlisted | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the pivots; ``y`` is ignored."""

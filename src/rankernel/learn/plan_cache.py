@@ -31,9 +31,6 @@ class PlanCache:
     def __reduce__(self) -> tuple[Any, ...]:
         return PlanCache, ()  # copies start empty
 
-    def __deepcopy__(self, memo: Any) -> PlanCache:
-        return PlanCache()
-
     def plan(self, data: tuple[Data | None, ...], kernel: Kernel, make: Callable[[], Plan]) -> Plan:
         """Return the cached plan for the data, made if necessary, with this kernel."""
         with self.lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 from warnings import catch_warnings, simplefilter
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_distances, pairwise_kernels
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from rankernel._utils import FloatArray, Indices, Mask, RankArray
@@ -27,7 +27,7 @@ from rankernel.gram.plan import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.models.consensus import Decoded, Decoder
+from rankernel.models.consensus import Decoded, Decoder, pair_margins
 from rankernel.models.estimators import KernelParameters, check_table, error_prefix, has_names
 from rankernel.preferences import Preferences, closure
 from rankernel.rankings import Rankings, Unlisted
@@ -43,6 +43,7 @@ MAX_ADDITIVE = 100  # covariates up to which the additive kernel is a candidate 
 CALIBRATION_SHARE = 1 / 3  # of the rows, for prediction sets
 
 
+@dataclass(eq=False, repr=False)
 class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Label ranking by kernel ridge regression: predict rankings from covariates or from other rankings.
 
@@ -133,26 +134,15 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
 
     _kernel_arguments: ClassVar = ("output_kernel", "kernel")
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        *,
-        kernel: InputKernel | Sequence[InputKernel] = ("rbf", "laplacian", "matern", "additive_rbf"),
-        gamma: float | None = None,
-        output_kernel: Kernel | str | Sequence[Kernel | str] = ("kendall", "spearman"),
-        method: MethodLike = "auto",
-        prior: float = 30.0,
-        random_state: Seed = 0,
-        unlisted: Unlisted | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.output_kernel = output_kernel
-        self.method = method
-        self.prior = prior
-        self.random_state = random_state
-        self.unlisted = unlisted
+    alpha: float | None = None
+    _: KW_ONLY
+    kernel: InputKernel | Sequence[InputKernel] = ("rbf", "laplacian", "matern", "additive_rbf")
+    gamma: float | None = None
+    output_kernel: Kernel | str | Sequence[Kernel | str] = ("kendall", "spearman")
+    method: MethodLike = "auto"
+    prior: float = 30.0
+    random_state: Seed = 0
+    unlisted: Unlisted | None = None
 
     # ------------------------------------------------------------------ fit
 
@@ -315,9 +305,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         parts = [
             decode(self.decoder_, block.reshape(len(block), *shape)) for block in self._predict_targets(X, statistic)
         ]
-        return Decoded(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "values", "gaps"))
-        )
+        return Decoded(*map(np.concatenate, zip(*parts, strict=True)))
 
     def predict_scores(self, X: Any) -> FloatArray:
         """Return the estimated probability that item a comes before item b: shape (n_rows, n_items, n_items).
@@ -325,12 +313,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         Whatever the output kernel, pairs of items are learnt as with :class:`Kendall`; estimates are clipped to [0, 1].
         The diagonal is 1/2.
         """
-        signs = self._predict_signs(X)
-        first, second = np.triu_indices(len(self.items_), 1)
-        scores = np.full((len(signs), len(self.items_), len(self.items_)), 0.5)
-        scores[:, first, second] = np.clip((1 + signs) / 2, 0, 1)
-        scores[:, second, first] = 1 - scores[:, first, second]
-        return scores
+        margins = pair_margins(self._predict_signs(X), len(self.items_))
+        return np.clip((1 + margins) / 2, 0, 1)
 
     def _predict_signs(self, X: Any) -> FloatArray:
         """Return the estimated mean sign of each pair of items, 1 if the first one certainly comes first."""
@@ -369,13 +353,10 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
             X = self._check_covariates(X, reset=False)[:, part]
         reached = np.cumsum(weights) >= confidence_level * (weights.sum() + 1)
         threshold = scores[int(np.argmax(reached))] if reached.any() else math.inf
-        signs, ranks = model._predict_signs(X), model.decode(X).ranks
-        first, second = np.triu_indices(len(self.items_), 1)
-        before = np.zeros((len(signs), len(self.items_), len(self.items_)), dtype=bool)
-        before[:, first, second] = (signs > threshold) & (ranks[:, first] < ranks[:, second])
-        before[:, second, first] = (-signs > threshold) & (ranks[:, second] < ranks[:, first])
-        counts = np.ones(len(signs), dtype=np.int64)
-        return Preferences._trusted(closure(np.packbits(before, axis=2)), self.items_, counts, (), ((),) * len(signs))
+        margins, ranks = pair_margins(model._predict_signs(X), len(self.items_)), model.decode(X).ranks
+        before = (margins > threshold) & (ranks[:, :, None] < ranks[:, None, :])
+        counts = np.ones(len(ranks), dtype=np.int64)
+        return Preferences._trusted(closure(np.packbits(before, axis=2)), self.items_, counts, (), ((),) * len(ranks))
 
     def _calibrate(self) -> tuple[Self, Indices, FloatArray, FloatArray]:
         """Return the model of a part of the rows, these rows, and the sorted scores of the others with weights.
@@ -416,7 +397,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         covariates = self._check_covariates(X, reset=False)
         means, coefficients = self._fit_of(statistic)
         step = max(ENTRIES // max(*coefficients.shape, 1), 1)
-        for start in range(0, max(n_rows(covariates), 1), step):
+        for start in range(0, max(_num_samples(covariates), 1), step):
             block = covariates[start : start + step]
             if isinstance(self.kernel_, Kernel):
                 block = self.plan_.against(block).gram()
@@ -450,8 +431,11 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         if not has_names(y):
             y = check_table(y, self, "y")
         labels = as_data(y, self.unlisted, "y")
-        if len(labels) != n_rows(covariates):
-            raise RankingError(f"X has {n_rows(covariates)} rows but y has {len(labels)} labels; give one for each row")
+        n_rows = _num_samples(covariates)
+        if len(labels) != n_rows:
+            raise RankingError(
+                f"X has {_num_samples(covariates)} rows but y has {len(labels)} labels; give one for each row"
+            )
         return labels
 
     def _match_labels(self, labels: Data, named: bool) -> Data:
@@ -468,7 +452,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         check_unmasked("sample_weight", sample_weight)
         if sample_weight is not None and is_number(sample_weight):
             check_number("sample_weight", sample_weight, 0)
-        table = np.empty((n_rows(covariates), 1))
+        table = np.empty((_num_samples(covariates), 1))
         with error_prefix("sample_weight"):
             weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
         weights = weights * labels.counts
@@ -498,11 +482,6 @@ PROFILES: dict[str, tuple[dict[str, Any], Callable[[FloatArray], FloatArray]]] =
 }
 
 
-def n_rows(covariates: Any) -> int:
-    """Return the number of rows, also of a sparse matrix."""
-    return int(covariates.shape[0]) if hasattr(covariates, "shape") else len(covariates)
-
-
 def is_name(kernel: Any, name: str) -> bool:
     """Return whether a kernel is given by this name."""
     return isinstance(kernel, str) and kernel == name
@@ -524,11 +503,9 @@ def targets_of(decoder: Decoder) -> Statistic:
 
 def decode(decoder: Decoder, targets: FloatArray) -> Decoded:
     """Return the nearest rankings of predicted targets."""
-    if decoder.statistic != "ranks":
-        return decoder.decode(targets)
-    first, second = np.triu_indices(decoder.n_items, 1)
-    items = np.arange(decoder.n_items)
-    return decoder.decode(targets @ ((second[:, None] == items) * 0.5 - (first[:, None] == items) * 0.5))
+    if decoder.statistic == "ranks":
+        targets = -pair_margins(targets, decoder.n_items).sum(axis=2) / 2
+    return decoder.decode(targets)
 
 
 def mean_tau(ranks: RankArray, labels: Data, weights: FloatArray) -> float:

@@ -283,11 +283,49 @@ class PairCounts:
         return csr_array((values, index), shape=(n_groups, self.n_items + n_covariates))
 
     def terms(self, parameters: FloatArray, has_tie_parameter: bool) -> tuple[FloatArray, ...]:
-        """Return the log-likelihood of each row and its derivatives: see :func:`terms`."""
-        tie = float(parameters[-1]) if has_tie_parameter else None
+        """Return the log-likelihood of each row and its derivatives.
+
+        These are the first derivatives in the difference of strengths and in the tie parameter, log(nu) or log(theta),
+        and minus the second derivatives in the difference, in both, and in the tie parameter.
+        """
+        wins, losses, ties = self.wins, self.losses, self.ties
         coefficients = parameters[self.n_items : self.n_items + self.covariates.shape[1]]
         difference = parameters[self.first] - parameters[self.second] + self.covariates @ coefficients
-        return terms(self.wins, self.losses, self.ties, difference, tie, self.model)
+        if not has_tie_parameter:
+            p = expit(difference)
+            games = wins + losses
+            value = wins * log_expit(difference) + losses * log_expit(-difference)
+            zero = np.zeros_like(value)
+            return value, wins - games * p, zero, games * p * (1 - p), zero, zero
+        tie = float(parameters[-1])
+        if self.model == "davidson":
+            logs = np.stack([difference / 2, -difference / 2, np.full_like(difference, tie)])
+            log_sum = np.logaddexp.reduce(logs, axis=0)
+            win, loss, draw = np.exp(logs - log_sum)
+            games, mean = wins + losses + ties, (win - loss) / 2
+            value = (wins - losses) * difference / 2 + ties * tie - games * log_sum
+            curvature = (win + loss) / 4 - mean**2
+            return (
+                value,
+                (wins - losses) / 2 - games * mean,
+                ties - games * draw,
+                games * curvature,
+                -games * mean * draw,
+                games * draw * (1 - draw),
+            )
+        win, loss = expit(difference - tie), expit(-difference - tie)
+        a, b = wins + ties, losses + ties
+        odds = -np.expm1(-2 * tie)  # the logarithm of e^(2 tie) - 1 is 2 tie + log(odds)
+        value = a * log_expit(difference - tie) + b * log_expit(-difference - tie) + ties * (2 * tie + np.log(odds))
+        both = a * win * (1 - win) + b * loss * (1 - loss)
+        return (
+            value,
+            a * (1 - win) - b * (1 - loss),
+            -a * (1 - win) - b * (1 - loss) + 2 * ties / odds,
+            both,
+            -a * win * (1 - win) + b * loss * (1 - loss),
+            both + 4 * ties * (1 - odds) / odds**2,
+        )
 
     def log_likelihood(self, parameters: FloatArray) -> float:
         """Return the log-likelihood; minus infinity outside of the domain of the tie parameter."""
@@ -365,50 +403,6 @@ def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> 
 
 
 # ---------------------------------------------------------------------- likelihood
-
-
-def terms(
-    wins: Any, losses: Any, ties: Any, difference: FloatArray, tie: float | None, model: TieModel
-) -> tuple[FloatArray, ...]:
-    """Return the log-likelihood of counts given the difference of strengths, and its derivatives.
-
-    These are the first derivatives in the difference and in the tie parameter, and minus the second derivatives in
-    the difference, in both, and in the tie parameter. ``tie`` is log(nu) or log(theta).
-    """
-    if tie is None:
-        p = expit(difference)
-        games = wins + losses
-        value = wins * log_expit(difference) + losses * log_expit(-difference)
-        zero = np.zeros_like(value)
-        return value, wins - games * p, zero, games * p * (1 - p), zero, zero
-    if model == "davidson":
-        logs = np.stack([difference / 2, -difference / 2, np.full_like(difference, tie)])
-        log_sum = np.logaddexp.reduce(logs, axis=0)
-        win, loss, draw = np.exp(logs - log_sum)
-        games, mean = wins + losses + ties, (win - loss) / 2
-        value = (wins - losses) * difference / 2 + ties * tie - games * log_sum
-        curvature = (win + loss) / 4 - mean**2
-        return (
-            value,
-            (wins - losses) / 2 - games * mean,
-            ties - games * draw,
-            games * curvature,
-            -games * mean * draw,
-            games * draw * (1 - draw),
-        )
-    win, loss = expit(difference - tie), expit(-difference - tie)
-    a, b = wins + ties, losses + ties
-    odds = -np.expm1(-2 * tie)  # the logarithm of e^(2 tie) - 1 is 2 tie + log(odds)
-    value = a * log_expit(difference - tie) + b * log_expit(-difference - tie) + ties * (2 * tie + np.log(odds))
-    both = a * win * (1 - win) + b * loss * (1 - loss)
-    return (
-        value,
-        a * (1 - win) - b * (1 - loss),
-        -a * (1 - win) - b * (1 - loss) + 2 * ties / odds,
-        both,
-        -a * win * (1 - win) + b * loss * (1 - loss),
-        both + 4 * ties * (1 - odds) / odds**2,
-    )
 
 
 def maximize_likelihood(pairs: PairCounts, prior: float = 0.0) -> tuple[FloatArray, FloatArray]:

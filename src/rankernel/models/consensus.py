@@ -28,6 +28,7 @@ Ties = Literal["keep", "items"]
 CHUNK_NUMBERS = 2**20
 MAX_EXACT_ITEMS = 26  # 2**26 numbers take half a gigabyte
 LIMIT = 16  # items of a majority cycle that is solved exactly by a decoder, in 3 ms
+ALGORITHMS = {"positions": "linear assignment", "ranks": "sorted by mean rank", "pairs": "Kemeny search"}
 N_DRAWS = 1000  # for preferences without exact marginals
 
 
@@ -109,7 +110,7 @@ def pairwise_preferences(X: Any) -> FloatArray:
 
 def preference_shares(X: Data | Rows) -> FloatArray:
     """Return the share of voters who prefer item x to item y: see :func:`pairwise_preferences`."""
-    return shares_of_signs(overall_mean(X, "pairs"), X.n_items)
+    return (1 + pair_margins(overall_mean(X, "pairs"), X.n_items)) / 2
 
 
 def borda(X: Any, *, ties: Ties = "keep") -> Consensus:
@@ -200,7 +201,7 @@ def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, n_bootstrap: int = 0,
     weights = generator.multinomial(data.n_voters, chances, size=n_bootstrap).astype(np.float64)
     resampled_ranks = np.empty((n_bootstrap, data.n_items), dtype=np.int32)
     for row, signs in zip(resampled_ranks, overall_mean(rows, "pairs", weights), strict=True):
-        shares = shares_of_signs(signs, data.n_items)
+        shares = (1 + pair_margins(signs, data.n_items)) / 2
         row[:] = np.argsort(kemeny_order(shares, limit, n_starts, generator).order)
     resampled = Rankings._trusted(resampled_ranks, data.items).unique()
     return replace(consensus, resampled=resampled[np.argsort(-resampled.counts, kind="stable")])
@@ -260,7 +261,7 @@ def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts:
     else:
         proof = "proven nearest"
     ranking = Rankings._trusted(result.ranks, data.items)
-    return Consensus(ranking, cost, gap, f"kernel consensus: {decoder.how}, {proof}")
+    return Consensus(ranking, cost, gap, f"kernel consensus: {ALGORITHMS[decoder.statistic]}, {proof}")
 
 
 def cluster_consensus(X: Any, groups: Any, *, rule: Callable[[Any], Any] = borda) -> dict[Any, Any]:
@@ -315,13 +316,12 @@ def overall_mean(X: Data | Rows, statistic: Statistic, weights: FloatArray | Non
     return total[0] if weights is None else total
 
 
-def shares_of_signs(signs: FloatArray, n_items: int) -> FloatArray:
-    """Return the share of voters who prefer item a to item b, from the mean signs of pairs."""
-    shares = np.full((n_items, n_items), 0.5)
+def pair_margins(signs: FloatArray, n_items: int) -> FloatArray:
+    """Return the mean signs of all ordered pairs, shape (..., n_items, n_items), from those of the pairs a < b."""
+    margins = np.zeros((*signs.shape[:-1], n_items, n_items))
     a, b = np.triu_indices(n_items, 1)
-    shares[a, b] = (1 + signs) / 2
-    shares[b, a] = (1 - signs) / 2
-    return shares
+    margins[..., a, b], margins[..., b, a] = signs, -signs
+    return margins
 
 
 def ranks_by_score(scores: FloatArray, tolerance: float) -> RankArray:
@@ -406,12 +406,6 @@ class Decoder:
                 ranks = centred_ranks(one)[0]
                 self.position_matrix += term.weight * np.outer(ranks, facts.form.multiply(ranks))
 
-    @property
-    def how(self) -> str:
-        """Description of the algorithm."""
-        algorithms = {"positions": "linear assignment", "ranks": "sorted by mean rank", "pairs": "Kemeny search"}
-        return algorithms[self.statistic]
-
     def scores(self, means: FloatArray) -> FloatArray:
         """Return coefficients of the statistic whose sums are inner products with the points."""
         return np.asarray(means @ self.position_matrix if self.statistic == "positions" else self.scale * means)
@@ -435,9 +429,7 @@ class Decoder:
 
     def _search(self, means: FloatArray, ranks: RankArray, gaps: FloatArray) -> None:
         """Write the Kemeny orders and the bounds on their distance to the optimum."""
-        first, second = np.triu_indices(self.n_items, 1)
-        margins = np.zeros((len(means), self.n_items, self.n_items))
-        margins[:, first, second], margins[:, second, first] = means, -means
+        margins = pair_margins(means, self.n_items)
         by_position = np.argsort(-margins.sum(axis=2), axis=1, kind="stable")
         ranks[np.arange(len(means))[:, None], by_position] = np.arange(self.n_items)
         optimal = (STATISTICS["pairs"](ranks) * means >= 0).all(axis=1)  # agrees with all majorities

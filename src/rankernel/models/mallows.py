@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -361,27 +361,19 @@ class MallowsRows:
                 self.n_ranked = (data.ranks != FREE).sum(axis=1)
         self.sizes[:, 0] = 0.0
         self.sizes[self.is_incomplete] = 0.0
-        self.by_pairs, start, left = False, np.arange(self.n_items), max_down_sets
-        self._at: dict[bytes, list[MallowsExtensions]] = {start.tobytes(): []}
+        self.by_pairs, left, incomplete = False, max_down_sets, list[MallowsExtensions]()
         try:
             for row in data[np.flatnonzero(self.is_incomplete)]:
                 before = row.before[0] if isinstance(row, Preferences) else relations_of_ranks(row.ranks)[0]
-                extensions = MallowsExtensions(before, start, MAX_DOWN_SETS if left is None else left)
+                extensions = MallowsExtensions(before, np.arange(self.n_items), MAX_DOWN_SETS if left is None else left)
                 left = None if left is None else left - extensions.n_down_sets
-                self._at[start.tobytes()].append(extensions)
+                incomplete.append(extensions)
         except ExactnessError:
             if max_down_sets is None:
                 raise
             self.by_pairs = True
-
-    def _extensions(self, center: NDArray[Any]) -> list[MallowsExtensions]:
-        """Return the linear extensions of the incomplete rows, with the costs of a center."""
-        key = np.asarray(center, dtype=np.intp).tobytes()
-        if key not in self._at:
-            if len(self._at) > MAX_CENTERS:
-                self._at.pop(next(iter(self._at)))
-            self._at[key] = [extensions.at(center) for extensions in next(iter(self._at.values()))]
-        return self._at[key]
+        #: The linear extensions of the incomplete rows, with the costs of a center.
+        self._extensions = lru_cache(MAX_CENTERS)(lambda center: [each.at(np.array(center)) for each in incomplete])
 
     def _relations(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield which pairs the rows state, as numbers of shape (n_rows, n_items, n_items), in chunks of rows."""
@@ -406,13 +398,13 @@ class MallowsRows:
         """Return the log-probability of each row."""
         table = log_q_factorials(self.n_items, theta) + gammaln(np.arange(self.n_items + 1) + 1)
         logs = self.sizes @ table - theta * self.discordant(center[None])[:, 0]
-        logs[self.is_incomplete] = [each.log_sum(theta) for each in self._extensions(center)]
+        logs[self.is_incomplete] = [each.log_sum(theta) for each in self._extensions(tuple(center))]
         return np.asarray(logs - table[self.n_ranked])
 
     def mean_distances(self, center: NDArray[Any], theta: float) -> FloatArray:
         """Return the mean distance to the center over the completions of each row, weighted by exp(-theta d)."""
         means = self.discordant(center[None])[:, 0] - self.sizes @ log_q_factorials_derivative(self.n_items, theta)
-        means[self.is_incomplete] = [each.mean_distance(theta) for each in self._extensions(center)]
+        means[self.is_incomplete] = [each.mean_distance(theta) for each in self._extensions(tuple(center))]
         return means
 
     def best_center(
@@ -436,7 +428,7 @@ class MallowsRows:
         complete, rest = np.where(self.is_incomplete, 0.0, weights), weights[self.is_incomplete]
         numbers = np.bincount(self.n_ranked, complete, n + 1) - complete @ self.sizes
         distance = float((weights if self.by_pairs else complete) @ discordant)
-        extensions = [] if self.by_pairs else self._extensions(center)
+        extensions = [] if self.by_pairs else self._extensions(tuple(center))
         gaps: NDArray[Any] = np.zeros(n)
         if self.by_pairs:  # the stated pairs of incomplete rows by their distance in the center
             distances = np.abs(np.subtract.outer(center, center)).ravel()

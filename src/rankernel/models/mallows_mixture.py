@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from rankernel.rankings import Rankings, Unlisted, relations_of_ranks
 N_STARTS = 5  # local searches of a center, where it is not found exactly
 
 
+@dataclass(eq=False, repr=False)
 class MallowsMixture(RankingEstimator):
     r"""A mixture of Mallows models, a probabilistic clustering of partial rankings.
 
@@ -83,22 +85,13 @@ class MallowsMixture(RankingEstimator):
     [0.67, 0.33]
     """
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        n_init: int = 8,
-        max_iter: int = 300,
-        tol: float = 1e-6,
-        random_state: Seed = 0,
-        unlisted: Unlisted | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.unlisted = unlisted
+    n_components: int = 1
+    _: KW_ONLY
+    n_init: int = 8
+    max_iter: int = 300
+    tol: float = 1e-6
+    random_state: Seed = 0
+    unlisted: Unlisted | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the mixture to rankings or preferences, each with its count; ``y`` is ignored."""

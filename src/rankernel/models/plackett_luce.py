@@ -24,13 +24,12 @@ from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import State, Streams, exponential, seed_state, substream, uniform
 from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer, check_number
-from rankernel._utils.resources import run_interruptibly
-from rankernel.completions.draws import CHUNK_KEYS, ROW, SIZE, CompletionModel, Coupling, Weighted, rank_by_keys
+from rankernel._utils.resources import check_interrupt, run_interruptibly
+from rankernel.completions.draws import CHUNK_KEYS, CompletionModel, Coupling, Weighted, complete
 from rankernel.datasets import plackett_luce, positive_weights
 from rankernel.errors import RankingError, warn
 from rankernel.rankings import Rankings, as_rankings, check_positions
 
-MAX_UNINTERRUPTED = 2**14  # cells of a table of ranks whose likelihood is computed without checking for interrupts
 TOLERANCE = 1e-6  # largest gradient of the loss per voter at the end of a fit
 MAX_STEP = 0.2  # of the trapezoidal rule, in log y
 STEPS_PER_DEVIATION = 2.0
@@ -175,12 +174,13 @@ class PlackettLuce(CompletionModel):
         options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 1e-15, "gtol": 1e-9 * data.n_voters}
         with threadpool_limits(1, "blas"):  # threads slow down small systems
             start = np.zeros(data.n_items)
-            result = minimize(loss, start, args=(data, penalty), jac=True, method="L-BFGS-B", options=options)
+            minimized = partial(minimize, jac=True, method="L-BFGS-B", options=options)
+            result = run_interruptibly(minimized, loss, start, (data, penalty))
         if np.abs(result.jac).max() > TOLERANCE * data.n_voters:
             warn(f"the fit has not converged: {result.message}; increase max_iter", RuntimeWarning)
         logs = result.x - result.x.mean()
         likelihood = penalty / 2 * float(result.x @ result.x) - float(result.fun)
-        covariance = partial(log_weight_covariance, logs, data, penalty)
+        covariance = partial(run_interruptibly, log_weight_covariance, logs, data, penalty)
         summary = ModelFit(data.items, likelihood, data.n_items - 1, data.n_voters, covariance)
         return cls(np.exp(logs), summary)
 
@@ -211,9 +211,7 @@ class PlackettLuce(CompletionModel):
         step = max(CHUNK_KEYS // max(n_draws * n_items, 1), 1)
         for rows in (slice(start, start + step) for start in range(0, n_rankings, step)):
             times = arrival_times(ranks[rows], self.weights / self.weights.max(), n_draws, streams[rows])
-            table = np.zeros((len(times), 5), dtype=np.int64)  # one part: all items
-            table[:, ROW], table[:, SIZE] = np.arange(len(times)), n_items
-            rank_by_keys(table, np.arange(n_items), times, out[rows])
+            out[rows] = complete(np.zeros_like(ranks[rows]), times)  # all items in the order of their times
         return out, None
 
     def _checked(self, ranks: RankArray) -> RankArray:
@@ -225,13 +223,10 @@ class PlackettLuce(CompletionModel):
 
 def loss(logs: FloatArray, data: Rankings, penalty: float) -> tuple[float, FloatArray]:
     """Return the penalised negative log-likelihood and its gradient in the log-weights."""
+    check_interrupt()
     gradient = np.zeros(len(logs))
     counts = data.counts.astype(np.float64)
-    arguments = data.ranks, np.exp(logs - logs.max()), counts, gradient
-    if data.ranks.size <= MAX_UNINTERRUPTED:
-        values = log_probabilities(*arguments)
-    else:
-        values = run_interruptibly(log_probabilities, *arguments)
+    values = log_probabilities(data.ranks, np.exp(logs - logs.max()), counts, gradient)
     return penalty / 2 * float(logs @ logs) - float(counts @ values), penalty * logs - gradient
 
 
