@@ -132,9 +132,12 @@ class Evaluator(ABC):
         return max(min(self.block_side, int((MAX_BLOCK_SECONDS / max(entry, 1e-9)) ** 0.5)), 1)
 
     def write(
-        self, kernel: Kernel, block: Block, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
+        self, kernel: Kernel, block: Block, out: NDArray[Any], corner: tuple[int, int], symmetric: bool
     ) -> None:
-        """Write a block and its transpose into a matrix; only for evaluators with :attr:`direct` entries."""
+        """Write a block into a matrix at its corner, and its transpose if the matrix is symmetric.
+
+        Only for evaluators with :attr:`direct` entries.
+        """
         raise NotImplementedError(f"{type(self).__name__} returns its values")
 
     def is_accurate(self, kernel: Kernel) -> bool:
@@ -578,8 +581,7 @@ def fill_gram(
                 top if isinstance(rows, slice) else rows[top],
                 left if isinstance(columns, slice) else columns[left],
             )
-            mirror = out[left, top] if symmetric and top != left else None
-            evaluator.write(kernel, chosen, out[top, left], mirror, symmetric and top == left)
+            evaluator.write(kernel, chosen, out, (top.start, left.start), symmetric)
 
         run_blocks(write, out.shape, side, symmetric, n_jobs, quick=True)
         return

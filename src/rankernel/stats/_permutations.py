@@ -496,7 +496,8 @@ def shuffle_within(
                     break
                 j = i + np.int64(uniform(state) * (starts[s + 1] - i))
                 rows[order[i]], rows[order[j]] = rows[order[j]], rows[order[i]]
-        shuffled[p] = rows
+        for voter in range(len(rows)):
+            shuffled[p, voter] = rows[voter]
 
 
 @compiled_strictly

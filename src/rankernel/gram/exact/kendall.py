@@ -207,7 +207,7 @@ class KendallEvaluator(Evaluator):
         """Return the mean of the kernel."""
         if self.direct:
             out = np.empty(block_shape((len(self.X), len(self.Y)), block))
-            self.write_bits(kernel, block, out, out[:0, :0], False, False)
+            self.write(kernel, block, out, (0, 0), False)
             return out
         return (
             np.asarray(np.exp(self.log_means(kernel, block))) if self.exponential else self.from_moments(kernel, block)
@@ -271,16 +271,9 @@ class KendallEvaluator(Evaluator):
     # ------------------------------------------------------------------ from bits
 
     def write(
-        self, kernel: Kernel, block: Block, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
+        self, kernel: Kernel, block: Block, out: NDArray[Any], corner: tuple[int, int], symmetric: bool
     ) -> None:
-        """Write a block and its transpose into a matrix."""
-        mirrored = out if on_diagonal else out[:0, :0] if mirror is None else mirror
-        self.write_bits(kernel, block, out, mirrored, mirror is not None, on_diagonal)
-
-    def write_bits(
-        self, kernel: Kernel, block: Block, out: NDArray[Any], mirrored: NDArray[Any], mirror: bool, triangle: bool
-    ) -> None:
-        """Write the means of a block, and its transpose if requested."""
+        """Write a block into a matrix at its corner, and its transpose if the matrix is symmetric."""
         left, right = (
             (bits[rows], reverse[rows], ties[rows], kind[rows])
             for (bits, reverse, ties, kind), rows in zip((self.left.packed, self.right.packed), block, strict=True)
@@ -290,7 +283,7 @@ class KendallEvaluator(Evaluator):
             assert isinstance(power, AffinePower)
             middle = power.factor * (power.intercept + power.coefficient * comb(self.n_items, 2) / 2)
             unit = -power.factor * power.coefficient / 2  # for each concordant pair minus each discordant pair
-            write_balance(left, right, middle, unit, mirror, triangle, buffers(left[0].shape[1]), out, mirrored)
+            write_balance(left, right, middle, unit, symmetric, buffers(left[0].shape[1]), out, *corner)
             return
         cached = self.cached_tables
         if cached is None or cached[0] != kernel:
@@ -298,7 +291,7 @@ class KendallEvaluator(Evaluator):
             self.cached_tables = cached
         table, offsets, inverse, row, column = cached[1]
         row, column, work = row[block[0]], column[block[1]], buffers(left[0].shape[1], len(offsets))
-        write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, work, out, mirrored)
+        write_packed(left, right, table, offsets, inverse, row, column, symmetric, work, out, *corner)
 
     def exponential_tables(self, kernel: Kernel) -> Tables:
         """Return one table for all bucket sizes, and the factors of the bucket sizes of rows and columns."""
@@ -462,18 +455,18 @@ def buffers(n_words: int, n_kinds: int = 1) -> tuple[NDArray[Any], ...]:
 
 
 @compiled
-def write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, work, out, mirrored):
-    """Write a function of the Kendall distance of few items from bits into a matrix.
+def write_packed(left, right, table, offsets, inverse, row, column, symmetric, work, out, first, First):
+    """Write a function of the Kendall distance of few items from bits into a matrix, at row first and column First.
 
     A side is ``(before, after, ties, kind)``: the bits of the pairs (a, b) of items that each ranking orders a before
     b, and b before a; the bit sets of its tied buckets; and the index of its bucket sizes. For c discordant pairs and m
     items in the first tied bucket of both, the value is ``table[offsets[kind, kind'] + 32 c + m] * row * column``,
-    times ``inverse`` of the number of items in all other shared buckets. With ``mirror`` the transposed block is
-    written as well; with ``triangle`` the block is on the diagonal, and its lower half is the transpose of the upper
-    one.
+    times ``inverse`` of the number of items in all other shared buckets. If the matrix is symmetric, the transposed
+    block is written as well; the lower half of a block on the diagonal is the transpose of the upper one.
     """
     before, after, ties, kind = left
     Before, After, Ties, Kind = right
+    triangle = symmetric and first == First
     block, index, earlier, later, tied, start_of = work
     words, several = before.shape[1], ties.shape[1] > 1 or Ties.shape[1] > 1
     for start in range(0, len(column), SIDE):
@@ -506,20 +499,21 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
                                     factor *= inverse[shared]
                         block[i - top, j] *= factor
                 for j in range(n_block):
-                    stream(out, i, start + j, block[i - top, j])
-            if mirror or triangle:
+                    stream(out, first + i, First + start + j, block[i - top, j])
+            if symmetric:
                 for j in range(n_block):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
-                        stream(mirrored, start + j, i, block[i - top, j])
+                        stream(out, First + start + j, first + i, block[i - top, j])
 
 
 @compiled
-def write_balance(left, right, constant, unit, mirror, triangle, work, out, mirrored):
+def write_balance(left, right, constant, unit, symmetric, work, out, first, First):
     """Write ``constant + unit (concordant - discordant)`` into a matrix; arguments as in :func:`write_packed`."""
     before, after = left[0], left[1]
     Before, After = right[0], right[1]
     block, balance, earlier, later = work[0], work[1], work[2], work[3]
     words, n_rows, n_columns = before.shape[1], len(before), len(Before)
+    triangle = symmetric and first == First
     for start in range(0, n_columns, SIDE):
         n_block = min(SIDE, n_columns - start)
         for j in range(n_block):
@@ -537,11 +531,11 @@ def write_balance(left, right, constant, unit, mirror, triangle, work, out, mirr
                         balance[j] -= popcount((b & later[w, j]) | (a & earlier[w, j]))
                 for j in range(n_block):
                     block[i - top, j] = constant + unit * np.int64(balance[j])  # as a signed number
-                    stream(out, i, start + j, block[i - top, j])
-            if mirror or triangle:
+                    stream(out, first + i, First + start + j, block[i - top, j])
+            if symmetric:
                 for j in range(n_block):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
-                        stream(mirrored, start + j, i, block[i - top, j])
+                        stream(out, First + start + j, first + i, block[i - top, j])
 
 
 @compiled
