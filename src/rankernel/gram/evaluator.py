@@ -131,9 +131,7 @@ class Evaluator(ABC):
         entry = self.seconds(n_rows, n_columns) / (n_rows * n_columns)
         return max(min(self.block_side, int((MAX_BLOCK_SECONDS / max(entry, 1e-9)) ** 0.5)), 1)
 
-    def write(
-        self, kernel: Kernel, block: Block, out: NDArray[Any], corner: tuple[int, int], symmetric: bool
-    ) -> None:
+    def write(self, kernel: Kernel, block: Block, out: NDArray[Any], corner: tuple[int, int], symmetric: bool) -> None:
         """Write a block into a matrix at its corner, and its transpose if the matrix is symmetric.
 
         Only for evaluators with :attr:`direct` entries.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_choice, check_flag, check_integer, check_numbers
 from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel.data import as_data
@@ -166,8 +166,9 @@ def weighted_linkage(distances: FloatArray, counts: IntArray, linkage: Linkage =
             # The Ward distance between c equal points and c' others.
             product, total = (outer(weights[rows], weights) for outer in (np.multiply.outer, np.add.outer))
             distances[rows] *= np.sqrt(2 * product / total)
-    merges = np.empty((len(distances) - 1, 3))
-    run_interruptibly(find_merges, linkage == "ward", distances, weights, merges)
+    n = len(distances)
+    active, chain, merges = np.ones(n, dtype=bool), np.empty(n + 1, dtype=np.intp), np.empty((n - 1, 3))
+    run_interruptibly(find_merges, linkage == "ward", distances, weights, active, chain, merges)
     return linkage_matrix(merges[np.argsort(merges[:, 2], kind="stable")])
 
 
@@ -231,16 +232,16 @@ def node_clusters(tree: FloatArray, groups: NDArray[Any]) -> list[int]:
 
 
 @compiled_strictly
-def find_merges(ward: bool, distances: FloatArray, weights: FloatArray, merges: FloatArray) -> None:
-    """Fill ``merges`` with rows (x, y, height) in the order of the chain; distances and weights are overwritten.
+def find_merges(
+    ward: bool, distances: FloatArray, weights: FloatArray, active: Mask, chain: Indices, merges: FloatArray
+) -> None:
+    """Fill ``merges`` with rows (x, y, height) in the order of the chain; all other arrays are overwritten.
 
     A chain goes from each cluster to its nearest one until two clusters are nearest to each other; these are merged.
     For average and Ward linkage a merge never brings a cluster nearer to others, so the rest of the chain remains valid
     and the algorithm takes O(n^2) steps (Murtagh 1983).
     """
     n = len(distances)
-    active = np.ones(n, dtype=np.bool_)
-    chain = np.empty(n + 1, dtype=np.int64)
     length, first = 0, 0
     for step in range(n - 1):
         if length == 0:

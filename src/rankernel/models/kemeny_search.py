@@ -142,12 +142,45 @@ def order_component(
     if len(items) <= limit:
         cost = np.ascontiguousarray(inside.T)
         np.fill_diagonal(cost, 0)
-        if len(items) <= MAX_UNINTERRUPTED:
-            return items[best_order(cost, ROUNDING)]
-        return items[run_interruptibly(best_order, cost, ROUNDING)]
+        return items[best_order(cost, ROUNDING)]
     starts = [np.argsort(-inside.sum(axis=1), kind="stable")]  # Borda
     starts += [rng.permutation(len(items)) for _ in range(n_starts - 1)]
     return items[min((local_search(inside, start) for start in starts), key=lambda order: total_cost(inside, order))]
+
+
+def best_order(cost: FloatArray, tolerance: float) -> list[int]:
+    """Return the order of least total cost, where ``cost[a, b]`` is that of a before b, and 0 for a = b.
+
+    Among orders whose costs differ by at most ``tolerance`` in any step, items with lower indices come first.
+    """
+    n_items, n_low = len(cost), len(cost) // 2
+    # The cost of an item before a set is the sum of two table entries, one for each half of the items.
+    low, high = cost_sums(cost[:, :n_low]), cost_sums(cost[:, n_low:])
+    least = np.zeros(1 << n_items)
+    if n_items <= MAX_UNINTERRUPTED:
+        find_least_costs(low, high, n_low, least)
+    else:
+        run_interruptibly(find_least_costs, low, high, n_low, least)
+    order: list[int] = []
+    items = (1 << n_items) - 1
+    while items:
+        for a in range(n_items):
+            if items >> a & 1:
+                total = low[items & ((1 << n_low) - 1), a] + high[items >> n_low, a] + least[items ^ (1 << a)]
+                if total <= least[items] + tolerance:
+                    order.append(a)
+                    items ^= 1 << a
+                    break
+    return order
+
+
+def cost_sums(cost: FloatArray) -> FloatArray:
+    """Return the cost of each item before each subset of the items of the columns; one row per subset."""
+    n_items, n_bits = cost.shape
+    sums = np.zeros((1 << n_bits, n_items))
+    for bit in range(n_bits):
+        sums[1 << bit : 2 << bit] = sums[: 1 << bit] + cost[:, bit]
+    return sums
 
 
 def local_search(preferences: FloatArray, order: Indices) -> Indices:
@@ -161,21 +194,9 @@ def local_search(preferences: FloatArray, order: Indices) -> Indices:
 
 
 @compiled_strictly
-def cost_sums(cost: FloatArray, first: int, n_bits: int) -> FloatArray:
-    """Return the cost of each item before each subset of the items first, first + 1, ...; one row per subset."""
-    sums = np.zeros((1 << n_bits, len(cost)))
-    for bit in range(n_bits):
-        for subset in range(1 << bit):
-            for a in range(len(cost)):
-                sums[subset + (1 << bit), a] = sums[subset, a] + cost[a, first + bit]
-    return sums
-
-
-@compiled_strictly
-def least_costs(low: FloatArray, high: FloatArray, n_low: int) -> FloatArray:
-    """Return the least cost of ordering each set of items, by dynamic programming over subsets."""
+def find_least_costs(low: FloatArray, high: FloatArray, n_low: int, least: FloatArray) -> None:
+    """Fill in the least cost of ordering each set of items, by dynamic programming over subsets."""
     n_items = low.shape[1]
-    least = np.zeros(1 << n_items)
     for items in range(1, 1 << n_items):
         best = np.inf
         for a in range(n_items):
@@ -183,31 +204,6 @@ def least_costs(low: FloatArray, high: FloatArray, n_low: int) -> FloatArray:
                 total = low[items & ((1 << n_low) - 1), a] + high[items >> n_low, a] + least[items ^ (1 << a)]
                 best = min(best, total)
         least[items] = best
-    return least
-
-
-@compiled_strictly
-def best_order(cost: FloatArray, tolerance: float) -> Indices:
-    """Return the order of least total cost, where ``cost[a, b]`` is that of a before b, and 0 for a = b.
-
-    Among orders whose costs differ by at most ``tolerance`` in any step, items with lower indices come first.
-    """
-    n_items = len(cost)
-    n_low = n_items // 2
-    # The cost before a set is the sum of two table entries, one for each half of the items.
-    low, high = cost_sums(cost, 0, n_low), cost_sums(cost, n_low, n_items - n_low)
-    least = least_costs(low, high, n_low)
-    order = np.empty(n_items, dtype=np.int64)
-    items = (1 << n_items) - 1
-    for position in range(n_items):
-        for a in range(n_items):
-            if items >> a & 1:
-                total = low[items & ((1 << n_low) - 1), a] + high[items >> n_low, a] + least[items ^ (1 << a)]
-                if total <= least[items] + tolerance:
-                    order[position] = a
-                    items ^= 1 << a
-                    break
-    return order
 
 
 @compiled_strictly

@@ -199,7 +199,7 @@ class PlackettLuce(CompletionModel):
         """Return the log-probability of each ranking; for a partial ranking, that of the set of its completions."""
         ranks = self._checked(as_rankings(X, "X").ranks)
         weights = self.weights / self.weights.max()
-        return run_interruptibly(log_probabilities, ranks, weights, np.ones(len(ranks)), np.zeros(len(weights)))
+        return log_probabilities(ranks, weights, np.ones(len(ranks)), np.zeros(len(weights)))
 
     def draw(self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling) -> Weighted:
         """Return independent draws from p(.|R), all of weight 1."""
@@ -219,6 +219,22 @@ class PlackettLuce(CompletionModel):
         if ranks.shape[1] != len(self.weights):
             raise RankingError(f"there are {len(self.weights)} weights for {ranks.shape[1]} items; give one for each")
         return np.ascontiguousarray(ranks, dtype=np.int32)
+
+
+def log_probabilities(ranks: RankArray, weights: FloatArray, counts: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Return the log-probability of each ranking, and add counts times its gradient in the log-weights."""
+    n_items, logs = len(weights), np.zeros(len(ranks))
+    members, ends, parts = (
+        np.empty(n_items, dtype=np.int64),
+        np.empty(n_items + 1, dtype=np.int64),
+        np.empty((2, n_items + 1)),
+    )
+    arguments = ranks, weights, counts, members, ends, parts, logs, gradient
+    if ranks.size <= MAX_UNINTERRUPTED:
+        add_log_probabilities(*arguments)
+    else:
+        run_interruptibly(add_log_probabilities, *arguments)
+    return logs
 
 
 def loss(logs: FloatArray, data: Rankings, penalty: float) -> tuple[float, FloatArray]:
@@ -341,35 +357,45 @@ def group_by_bucket(ranks: RankArray, members: IntArray, ends: IntArray) -> int:
 
 
 @compiled_strictly
-def log_probabilities(ranks: RankArray, weights: FloatArray, counts: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Return the log-probability of each ranking, and add counts times its gradient in the log-weights."""
-    n_rankings, n_items = ranks.shape
-    out = np.zeros(n_rankings)
-    members, ends = np.empty(n_items, dtype=np.int64), np.empty(n_items + 1, dtype=np.int64)
-    parts, rates = np.empty(n_items + 1), np.empty(n_items)
-    for i in range(n_rankings):
+def add_log_probabilities(
+    ranks: RankArray,
+    weights: FloatArray,
+    counts: FloatArray,
+    members: IntArray,
+    ends: IntArray,
+    parts: FloatArray,
+    logs: FloatArray,
+    gradient: FloatArray,
+) -> None:
+    """Add the log-probability of each ranking to ``logs``, and counts times its gradient in the log-weights.
+
+    ``members``, ``ends`` and ``parts`` are for intermediate results. ``parts`` has two rows: derivatives, and rates.
+    """
+    rates = parts[1]
+    for i in range(len(ranks)):
         n_buckets = group_by_bucket(ranks[i], members, ends)
         later = 0.0
         stop = ends[n_buckets - 1] if n_buckets else 0
         for b in range(n_buckets - 1, -1, -1):
             start = ends[b - 1] if b else 0
             size = stop - start
+            total = 0.0
             for j in range(size):
                 rates[j] = weights[members[start + j]]
+                total += rates[j]
             if later > 0.0:
                 if size == 1:
                     share = rates[0] / (rates[0] + later)
-                    out[i] += np.log(share)
-                    parts[0], parts[1] = 1.0 - share, share - 1.0
+                    logs[i] += np.log(share)
+                    parts[0, 0], parts[0, 1] = 1.0 - share, share - 1.0
                 else:
-                    out[i] += integrate(rates[:size], later, parts)
+                    logs[i] += integrate(rates[:size], later, parts[0])
                 for j in range(size):
-                    gradient[members[start + j]] += counts[i] * parts[j]
+                    gradient[members[start + j]] += counts[i] * parts[0, j]
                 for j in range(stop, ends[n_buckets - 1]):
-                    gradient[members[j]] += counts[i] * parts[size] * weights[members[j]] / later
-            later += rates[:size].sum()
+                    gradient[members[j]] += counts[i] * parts[0, size] * weights[members[j]] / later
+            later += total
             stop = start
-    return out
 
 
 # ---------------------------------------------------------------------- arrival times

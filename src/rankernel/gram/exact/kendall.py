@@ -270,9 +270,7 @@ class KendallEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ from bits
 
-    def write(
-        self, kernel: Kernel, block: Block, out: NDArray[Any], corner: tuple[int, int], symmetric: bool
-    ) -> None:
+    def write(self, kernel: Kernel, block: Block, out: NDArray[Any], corner: tuple[int, int], symmetric: bool) -> None:
         """Write a block into a matrix at its corner, and its transpose if the matrix is symmetric."""
         left, right = (
             (bits[rows], reverse[rows], ties[rows], kind[rows])
