@@ -10,9 +10,11 @@ import math
 import re
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import jinja2
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -32,7 +34,7 @@ from rankernel.reports.groups import (
     pairs_in_words,
     wilson_interval,
 )
-from rankernel.reports.page import content_policy, palette, png_address, render_page, script_data
+from rankernel.reports.page import content_policy, environment, palette, png_address, render_page, script_data
 from rankernel.reports.summary import summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
 from rankernel.stats.groups import k_sample_test
@@ -103,6 +105,24 @@ class Elements(HTMLParser):
 
 
 # ---------------------------------------------------------------------- ballots and clusters
+
+
+@pytest.mark.parametrize("folder", ["writable", "missing"])
+def test_templates_are_compiled_once_where_they_can_be_stored(folder, tmp_path, monkeypatch):
+    stored = tmp_path / "writable"
+    stored.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
+    environment.cache_clear()
+    try:
+        page = environment().get_template("page.html")
+        files = list(stored.rglob("*.cache"))
+        environment.cache_clear()
+        monkeypatch.setattr(jinja2.Environment, "_compile", None)  # an error unless nothing is compiled
+        assert bool(files) == (folder == "writable")
+        if files:
+            assert environment().get_template("page.html").root_render_func is not page.root_render_func
+    finally:
+        environment.cache_clear()
 
 
 def test_ballots_are_counted_by_group():

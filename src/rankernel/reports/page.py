@@ -12,6 +12,7 @@ import platform
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -141,7 +142,14 @@ def render_drawing(drawing: Drawing, key: Sequence[str] = (), standalone: bool =
 def environment() -> Environment:
     """Return the jinja2 environment of the templates."""
     require("jinja2", "report")
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+
+    class CompiledTemplates(FileSystemBytecodeCache):
+        """Templates as bytecode in the user's folder of temporary files, where these can be written."""
+
+        def dump_bytecode(self, bucket: Any) -> None:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
 
     made = Environment(
         loader=PackageLoader("rankernel.reports"),
@@ -151,6 +159,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    with suppress(OSError, RuntimeError):  # raised if there is no such folder, or not one of this user
+        made.bytecode_cache = CompiledTemplates()
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     made.globals["draw"] = render_drawing
     made.filters |= {"percent": percent, "round_numbers": round_numbers, "effect_text": effect_text}
