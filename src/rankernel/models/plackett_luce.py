@@ -199,7 +199,7 @@ class PlackettLuce(CompletionModel):
         """Return the log-probability of each ranking; for a partial ranking, that of the set of its completions."""
         ranks = self._checked(as_rankings(X, "X").ranks)
         weights = self.weights / self.weights.max()
-        return log_probabilities(ranks, weights, np.ones(len(ranks)), np.zeros(len(weights)))
+        return run_interruptibly(log_probabilities, ranks, weights, np.ones(len(ranks)), np.zeros(len(weights)))
 
     def draw(self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling) -> Weighted:
         """Return independent draws from p(.|R), all of weight 1."""
@@ -224,16 +224,8 @@ class PlackettLuce(CompletionModel):
 def log_probabilities(ranks: RankArray, weights: FloatArray, counts: FloatArray, gradient: FloatArray) -> FloatArray:
     """Return the log-probability of each ranking, and add counts times its gradient in the log-weights."""
     n_items, logs = len(weights), np.zeros(len(ranks))
-    members, ends, parts = (
-        np.empty(n_items, dtype=np.int64),
-        np.empty(n_items + 1, dtype=np.int64),
-        np.empty((2, n_items + 1)),
-    )
-    arguments = ranks, weights, counts, members, ends, parts, logs, gradient
-    if ranks.size <= MAX_UNINTERRUPTED:
-        add_log_probabilities(*arguments)
-    else:
-        run_interruptibly(add_log_probabilities, *arguments)
+    members, ends = np.empty(n_items, dtype=np.int64), np.empty(n_items + 1, dtype=np.int64)
+    add_log_probabilities(ranks, weights, counts, members, ends, np.empty((2, n_items + 1)), logs, gradient)
     return logs
 
 
