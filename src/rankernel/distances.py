@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray, ranks_for_loops
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.resources import run_interruptibly
 from rankernel.errors import ExactnessError, RankingError
@@ -208,7 +208,7 @@ class Distance:
     def between(self, X: RankArray, Y: RankArray) -> NDArray[Any]:
         """Return the distances between rows that are known to be full rankings, as positions 0..n-1."""
         out = np.empty((len(X), len(Y)), dtype=np.int64 if self.integer else np.float64)
-        self.fill(X, Y, out)
+        self.fill(ranks_for_loops(X), ranks_for_loops(Y), out)
         return out
 
     def _mean_between(self, X: Rankings, Y: Rankings) -> FloatArray:
@@ -257,9 +257,9 @@ Loop = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], None]
 def fill_in_blocks(X: RankArray, Y: RankArray, out: NDArray[Any], prepare: Callable[..., Any], loop: Loop) -> None:
     """Call a compiled loop for some prepared rows and columns at a time, which stay in the cache."""
     for columns in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(Y), ROWS_AT_ONCE)):
-        right = np.ascontiguousarray(prepare(Y[columns]).T)
+        right = np.array(prepare(Y[columns]).T, order="C")
         for rows in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(X), ROWS_AT_ONCE)):
-            loop(np.ascontiguousarray(prepare(X[rows]).T), right, out[rows, columns])
+            loop(np.array(prepare(X[rows]).T, order="C"), right, out[rows, columns])
 
 
 def fill_rankwise(name: str) -> Loop:
@@ -277,9 +277,15 @@ def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
     """Count the discordant pairs, with the order of each pair of items as one bit unless there are many items."""
     if X.shape[1] > _loops.pairs.MAX_BIT_ITEMS:
         n_buckets = np.full(max(len(X), len(Y)), X.shape[1])
-        _loops.pairs.count_discordant(X, np.argsort(X, axis=1), n_buckets, Y, Y, n_buckets, 0, out)
+        position = Y.astype(np.int64)
+        _loops.pairs.count_discordant(X, np.argsort(X, axis=1), n_buckets, position, position, n_buckets, 0, out)
     else:
         fill_in_blocks(X, Y, out, _loops.pairs.pairs_in_order, _loops.pairs.differing_bits)
+
+
+def fill_cycles(X: RankArray, Y: RankArray, weights: IntArray, out: NDArray[Any]) -> None:
+    """Write the sums of the weights of cycles: see :attr:`Distance.cycle_weights`."""
+    _loops.pairs.cycle_codes(ranks_for_loops(X.T), ranks_for_loops(Y.T), weights, out)
 
 
 kendall = Distance(
@@ -343,7 +349,7 @@ cayley = Distance(
     integer=True,
     metric=True,
     cycle_weights=equal_cycle_weights,
-    fill=lambda X, Y, out: _loops.pairs.cycle_codes(X.T, Y.T, equal_cycle_weights(X.shape[1]), out),
+    fill=lambda X, Y, out: fill_cycles(X, Y, equal_cycle_weights(X.shape[1]), out),
     maximum=lambda n: n - 1,
 )
 
@@ -371,7 +377,8 @@ def lp(p: float) -> Distance:
     def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
         n = X.shape[1]
         powers = np.abs(np.arange(1 - n, n)) ** float(p)
-        _loops.pairs.position_sums(X, Y, np.lib.stride_tricks.sliding_window_view(powers, n)[::-1], out)
+        differences = np.lib.stride_tricks.sliding_window_view(powers, n)[::-1]
+        _loops.pairs.position_sums(X, Y, np.array(differences, order="C"), out)
         np.power(out, 1 / p, out=out)
 
     return Distance(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import Streams, normal, seed_state, substream, uniform
-from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray, ranks_for_loops
 from rankernel._utils.checks import Seed, as_seed, check_array, check_choice, check_instance, check_integer, stream_key
 from rankernel._utils.resources import run_interruptibly
 from rankernel.completions.linear_extensions import draw_extensions
@@ -313,7 +313,7 @@ def row_streams(ranks: RankArray, seed: int, purpose: str = PURPOSE, rows: Any =
     use the same draws. With row numbers ``rows``, equal rankings have independent streams.
     """
     numbers = np.full(len(ranks), NO_ROW) if rows is None else np.asarray(rows, dtype=np.uint64)
-    return fill_streams(np.ascontiguousarray(ranks, dtype=np.int32), stream_key(seed, purpose), numbers)
+    return fill_streams(ranks_for_loops(ranks), stream_key(seed, purpose), numbers)
 
 
 @compiled_strictly

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel import _loops
-from rankernel._utils import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray, ranks_for_loops
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel.distances import STATISTICS, Distance, LinearForm, kendall
@@ -946,5 +946,5 @@ class KnownKernel(Kernel):
 def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
     """Return the sums over items of ``matrix[position, position']`` between the rows of two arrays."""
     out = np.empty((len(X), len(Y)))
-    _loops.pairs.position_sums(X, Y, matrix, out)
+    _loops.pairs.position_sums(ranks_for_loops(X), ranks_for_loops(Y), np.array(matrix, order="C"), out)
     return out

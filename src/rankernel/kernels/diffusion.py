@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import _loops
 from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_choice
 from rankernel._utils.combinatorics import PartitionIndex, all_partitions
-from rankernel.distances import Distance
+from rankernel.distances import Distance, fill_cycles
 from rankernel.errors import RankingError
 from rankernel.kernels.base import AnyFunction, Facts, Kernel, check_max_items, check_rate, number
 
@@ -137,14 +136,14 @@ def types_by_code(n_items: int) -> IntArray:
 def pair_types(X: RankArray, Y: RankArray) -> IntArray:
     """Return the cycle type of the map from left to right positions, as an index, for each pair of full rankings."""
     codes = np.empty((len(X), len(Y)), dtype=np.int64)
-    _loops.pairs.cycle_codes(X.T, Y.T, type_weights(X.shape[1]), codes)
+    fill_cycles(X, Y, type_weights(X.shape[1]), codes)
     return type_index(X.shape[1]).rows_of(codes)
 
 
 def fill_types(X: RankArray, Y: RankArray, out: IntArray) -> None:
     """Write the code of the cycle type of each pair of full rankings; for many items the index itself."""
     if X.shape[1] <= MAX_CODED_ITEMS:
-        _loops.pairs.cycle_codes(X.T, Y.T, type_weights(X.shape[1]), out)
+        fill_cycles(X, Y, type_weights(X.shape[1]), out)
     else:
         out[:] = pair_types(X, Y)
 

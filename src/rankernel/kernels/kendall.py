@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from rankernel import _loops, distances
-from rankernel._utils import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray, ranks_for_loops
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel.distances import scaled_form
 from rankernel.kernels.base import AffinePower, Facts, Kernel, KnownKernel, cached_facts, inner_products
@@ -153,11 +153,10 @@ class WeightedKendall(Kernel):
         if n * n * max(len(X), len(Y)) <= MAX_FEATURES:
             return inner_products(self._ordered_pair_features(X), self._ordered_pair_features(Y).T)
         out, weights = np.empty((len(X), len(Y))), self.position_weights(n)
-        left, right = (np.broadcast_to(weights, side.shape) for side in (X, Y))
-        no_tie, other_no_tie = (np.broadcast_to(0.0, side.shape) for side in (X, Y))
-        orders = np.argsort(X, axis=1), X, Y, np.broadcast_to(1, Y.shape)
+        sides = np.argsort(X, axis=1), ranks_for_loops(X), ranks_for_loops(Y), np.ones(Y.shape, dtype=np.int64)
+        left, right = (np.tile(weights, (len(side), 1)) for side in (X, Y))
         is_sum = self.combine == "additive"
-        _loops.pairs.weighted_concordance(*orders, left, no_tie, right, other_no_tie, is_sum, out)
+        _loops.pairs.weighted_concordance(*sides, left, np.zeros(X.shape), right, np.zeros(Y.shape), is_sum, out)
         return out
 
     def facts(self, n_items: int) -> Facts:

@@ -20,7 +20,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray, ranks_for_loops
 from rankernel.completions.marginals import (
     pair_product_features,
     position_distributions,
@@ -266,7 +266,8 @@ class WeightedKendallEvaluator(Evaluator):
         """Return the kernel, which has no parameters."""
         rows, columns = block
         out = np.empty(block_shape((len(self.X), len(self.Y)), block))
-        sides = self.order[rows], self.X.ranks[rows], self.Y.ranks[columns], self.sizes[columns]
+        ranks = ranks_for_loops(self.X.ranks[rows]), ranks_for_loops(self.Y.ranks[columns])
+        sides = self.order[rows], *ranks, np.ascontiguousarray(self.sizes[columns])
         weights = self.left[0][rows], self.left[1][rows], self.right[0][columns], self.right[1][columns]
         _loops.pairs.weighted_concordance(*sides, *weights, self.kernel.combine == "additive", out)
         return out

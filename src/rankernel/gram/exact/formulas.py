@@ -303,7 +303,8 @@ def loop_coder(
     """Return codes, and offsets, that a compiled loop fills in from arrays that have one entry for each ranking."""
 
     def codes(block: Block) -> tuple[CodeArray, IntArray | None]:
-        rows, columns = ([array[part] for array in side] for side, part in zip((left, right), block, strict=True))
+        parts = zip((left, right), block, strict=True)
+        rows, columns = ([np.array(array[part], order="C") for array in side] for side, part in parts)
         shape = len(rows[0]), len(columns[0])
         out = np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
         fill(*rows, *columns, *others, *out[: 1 + offsets])

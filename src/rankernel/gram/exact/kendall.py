@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rankernel import _loops
 from rankernel._loops.compiled import compiled
 from rankernel._loops.pairs import popcount, stream
-from rankernel._utils import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray, ranks_for_loops
 from rankernel._utils.combinatorics import tables
 from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, distinct_values
 from rankernel.gram.exact.formulas import MIX, CodeArray, Shape, function_table, salts, unique_codes
@@ -167,7 +167,7 @@ class KendallEvaluator(Evaluator):
     def count(self, sums_of: FloatArray, block: Block) -> tuple[IntArray, FloatArray]:
         """Return the discordant pairs of each entry, and each table summed over its shared buckets of two or more."""
         rows, columns = block
-        X, Y = self.left.ranks[rows], self.right.ranks[columns]
+        X, Y = ranks_for_loops(self.left.ranks[rows]), ranks_for_loops(self.right.ranks[columns])
         discordant, n_buckets = np.empty((len(X), len(Y)), dtype=np.int64), self.left.n_buckets[rows]
         if self.is_short:  # two lists share only the last bucket
             shared = np.empty_like(discordant)
@@ -175,7 +175,7 @@ class KendallEvaluator(Evaluator):
             items = np.ascontiguousarray(self.left.order[rows, :longest])
             short_lists(items, n_buckets - 1, Y, self.right.n_buckets[columns] - 1, discordant, shared)
             return discordant, np.asarray(sums_of[:, shared])
-        sums = np.empty((len(sums_of), len(X), len(Y)))
+        sums, sums_of = np.empty((len(sums_of), len(X), len(Y))), np.array(sums_of)
         order, n_buckets_Y = self.left.order[rows], self.right.n_buckets[columns]
         bits, bits_Y = self.left.pair_bits(rows), self.right.pair_bits(columns)
         max_cells = self.n_items  # pairs of buckets up to which a table of all pairs of buckets is faster
