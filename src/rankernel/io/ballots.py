@@ -13,7 +13,7 @@ from rankernel._utils import IntArray, Mask, RankArray
 from rankernel.columns import TIED, Column
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.source import FileSource, ReadOptions, Repairs, SourceFile, quoted
-from rankernel.rankings import FREE, Labels, Rankings, unique_rows
+from rankernel.rankings import FREE, Labels, Rankings, check_total_count, unique_rows
 
 # Missing-value markers in any case, with _ for a space.
 NA_WORDS = """
@@ -252,7 +252,8 @@ def rankings_of(
     """
     options, labels = source.options, labels or {}
     counts = np.ones(len(ranks), dtype=np.int64) if counts is None else counts
-    source.check_total(counts)
+    with source.named_in_errors():
+        check_total_count(counts)
     warn_of_similar_names(items, source)
     last = ranks.max(axis=1, initial=FREE)[:, None] + 1
     marked = last[:, 0] > 0

@@ -25,7 +25,7 @@ from rankernel.io.ballots import Orders, rankings_of, read_ballots
 from rankernel.io.layouts import chosen_contest, finished, table_rankings
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
 from rankernel.io.table import Row, Table, read_table, split_rows, table_of_rows, text_table
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, check_items
 
 EXPORTS = (".json", ".xml", ".zip")
 MAX_RANK, MAX_GAP = 1000, 20  # beyond this rank, longer gaps between the ranks of a ballot are shortened
@@ -537,4 +537,5 @@ def scottish_names(rows: list[tuple[int, list[str]]], n_items: int, source: Sour
             title = ", ".join(cells).strip('" ')  # some files quote the ward twice
     if len(names) < n_items:
         raise source.error(None, f"the first line states {n_items} candidates, but {len(names)} are named")
-    return source.item_names([names[number] for number in range(1, n_items + 1)]), title
+    with source.named_in_errors():
+        return check_items(names[number] for number in range(1, n_items + 1)), title

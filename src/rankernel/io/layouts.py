@@ -737,10 +737,8 @@ def long_rankings(table: Table) -> Rankings:
     ascending = value == "rank" or options.ascending
     numbers = numbers if ascending else -numbers
     unlisted, check = options.unlisted or "free", source.check_table_size
-    try:
+    with source.named_in_errors():
         ranks, users, items, first = long_ranks(user, item, numbers, options.items, unlisted, table.row_name, check)
-    except RankingError as error:
-        raise source.restate(error) from None
     labels = {roles["user"]: np.array(users, dtype=np.str_)}
     labels |= {name: table.labels(name)[first] for name in options.label_columns}
     used = {roles["user"], roles["item"], roles[value], *options.label_columns}

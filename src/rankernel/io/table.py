@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 import warnings
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -95,7 +97,7 @@ def text_table(source: SourceFile) -> Table:
         source = source.with_options(delimiter="\t")
         source.raw = source.raw.replace(b"::", b"\t")
     delimiter = delimiter_of(source.head, source)
-    if 4 * len(source.raw) > source.table_limit:
+    if 4 * len(source.raw) > source.limit:
         n_cells = source.raw.count(delimiter.encode()) + source.raw.count(b"\n")
         source.check_size(4 * n_cells, f"{n_cells:,} cells")
     large = len(source.raw) >= LARGE and find_spec("pandas") is not None
@@ -108,7 +110,8 @@ def table_of_rows(rows: Iterable[Row], source: SourceFile) -> Table:
     """Return rows as a table; the first row, or the first rows of a survey, name the columns."""
     rows = iter(rows)
     header_line, names, body = read_header(list(islice(rows, 3)), source)
-    numbers = [Numbering() for _ in names]
+    # The number of each text, in the order of their first lookup.
+    numbers: list[defaultdict[str, int]] = [defaultdict(itertools.count().__next__) for _ in names]
     codes, lines = [array("i") for _ in names], array("q")
 
     def checked() -> Iterator[list[str]]:
@@ -235,14 +238,6 @@ def split_by_pandas(source: SourceFile, delimiter: str) -> Table | None:
 
     lines = np.arange(n_rows, dtype=np.int64) + first_line
     return named_table(source, names, list(map(column, frame)), lines, header_line)
-
-
-class Numbering(dict[str, int]):
-    """Numbers of strings in the order of their first lookup."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = number = len(self)
-        return number
 
 
 def split_rows(source: SourceFile, delimiter: str, text: str | None = None, strict: bool = True) -> Iterator[Row]:
