@@ -39,17 +39,13 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>> from io import StringIO
     >>> text = '''judge,model_a,model_b,winner
     ... ann,gpt,llama,model_a
     ... ann,llama,mistral,model_b
     ... bob,gpt,mistral,tie
     ... '''
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "battles.csv")
-    ...     _ = file.write_text(text)
-    ...     read_pairs(file)
+    >>> read_pairs(StringIO(text))
     Preferences: 2 users, 3 items
       ann: gpt > llama, mistral > llama
       bob: no order
@@ -96,12 +92,8 @@ def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "battles.csv")
-    ...     _ = file.write_text("model_a,model_b,winner,language\ngpt,llama,model_a,en\nllama,gpt,tie,en\n")
-    ...     read_comparisons(file)
+    >>> from io import StringIO
+    >>> read_comparisons(StringIO("model_a,model_b,winner,language\ngpt,llama,model_a,en\nllama,gpt,tie,en\n"))
     Comparisons: 2 comparisons of 2 items (1 tie)
       gpt > llama
       llama = gpt

@@ -60,12 +60,16 @@ class Table:
         """Return the line of a row, for messages."""
         return f"line {self.lines[row]}"
 
+    @property
+    def listing(self) -> str:
+        """The first names of columns, for messages."""
+        return f"the columns are {', '.join(quoted(name)[1:-1] for name in list(self.columns)[:40])}"
+
     def check_columns(self) -> None:
         """Raise an error if a column that the options name does not exist."""
         for name, argument in self.source.options.named_columns.items():
             if name not in self.columns:
-                known = ", ".join(quoted(column)[1:-1] for column in list(self.columns)[:40])
-                raise self.error(None, Argument(argument), f" names the column {quoted(name)}; the columns are {known}")
+                raise self.error(None, Argument(argument), f" names the column {quoted(name)}; {self.listing}")
 
     def labels(self, name: str) -> NDArray[np.str_]:
         """Return the texts of a column, without the apostrophes that protect them from spreadsheets."""
