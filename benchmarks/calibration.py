@@ -23,8 +23,7 @@ from benchmarks.clock import save
 from benchmarks.intervals import coverage
 from benchmarks.outliers import with_null_models, with_reference
 from rankernel.stats import KSampleResult
-from rankernel.stats._moments import Moments
-from rankernel.stats._permutations import PermutationStatistic
+from rankernel.stats._permutations import Moments, PermutationStatistic
 from rankernel.stats.base import Sample
 from rankernel.stats.hsic import hsic_statistic, make_covariate, time_covariate
 from rankernel.stats.paired import SignFlips

@@ -43,8 +43,13 @@ from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.rankings import FREE, Rankings
-from rankernel.stats._moments import CentredKernel, Moments
-from rankernel.stats._permutations import MIN_SPLITTING_PVALUE, NullDistribution, PermutationStatistic
+from rankernel.stats._permutations import (
+    MIN_SPLITTING_PVALUE,
+    CentredKernel,
+    Moments,
+    NullDistribution,
+    PermutationStatistic,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -231,10 +236,10 @@ def stratum_codes(strata: Any, n_rows: int) -> IntArray:
     return np.asarray(codes.ravel(), dtype=np.int64)
 
 
-def check_voters_needed(data: Data, least: int, name: str = "X", noun: str = "voter") -> None:
+def check_voters_needed(data: Data, least: int, name: str = "X", noun: str = "voter(s)") -> None:
     """Raise an error if data have too few voters for a statistic."""
     if data.n_voters < least:
-        raise RankingError(f"{name} has {data.n_voters} {noun}(s); this statistic needs at least {least}")
+        raise RankingError(f"{name} has {data.n_voters} {noun}; this statistic needs at least {least}")
 
 
 def warn_if_not_characteristic(kernel: Kernel, data: Data) -> None:
@@ -321,10 +326,6 @@ class Effect(ABC):
         return share(*self.parts(), self.scale)
 
     def mcse(self, error: float) -> float:
-        """Return the Monte Carlo standard error, from that of the test statistic; nan if undefined."""
-        return self.relative_error(error)
-
-    def relative_error(self, error: float) -> float:
         """Return an upper bound of the Monte Carlo standard error, from that of the estimate of B; nan if undefined.
 
         Errors of W change an effect e by e times a smaller relative error; without the factor 1 - e of the errors of
@@ -340,17 +341,44 @@ class Effect(ABC):
         if np.isnan(self.value):
             return float("nan"), float("nan")
         total = sum(self.parts())
-        if not total > 0:
-            return 0.0, 1.0  # the effect is a share of the dispersion, which is 0
-        estimate = EffectEstimate(
-            self.value,
-            self.null_moments(null).scaled(1 / total),
-            share(*self.population_parts(), 0.0),
-            *influence_cumulants(self.influences(total)),
-            mcse,
-            self.explained(total),
-        )
-        return estimate.interval((1 - confidence_level) / 2)
+        null = self.null_moments(null).scaled(1 / total) if total > 0 else Moments()
+        if not (null.variance > 0 or mcse > 0) or not total > 0:
+            return 0.0, 1.0  # the effect is a share of the dispersion, which is 0, or does not vary
+        moments = self.moments_at(null, mcse, total)
+        value, alpha = self.value, (1 - confidence_level) / 2
+        low = first_true(lambda effect: moments(effect).sf(value) >= alpha, 0.0, min(value, 1.0))
+        high = first_true(lambda effect: 1 - moments(effect).sf(value) < alpha, max(value, 0.0), 1.0)
+        return low, high
+
+    def moments_at(self, null: Moments, mcse: float, total: float) -> Callable[[float], Moments]:
+        """Return the moments of the estimate as a function of the true effect; ``null`` are those for no effect."""
+        base, explained = share(*self.population_parts(), 0.0), self.explained(total)
+        cumulants = influence_cumulants(self.influences(total))
+
+        def unexplained(effect: float) -> float:
+            """Return the part of the permuted dispersion that is left at an effect."""
+            return max(1 - explained * effect, 0.0)
+
+        # The observed difference is partly chance, which adds twice the variance of the null distribution. Without it
+        # the variance of B along the true difference is larger, as true differences lie where voters differ most.
+        inflation, variance = 1.0, float(cumulants[0][0])
+        if variance > 0 and self.value > 0 and null.variance > 0:
+            by_chance = 2 * null.variance * unexplained(base) ** 2
+            difference = max(self.value, float(null.variance**0.5))
+            inflation = max((variance - by_chance) / difference * base / variance, 1.0)
+
+        def moments(effect: float) -> Moments:
+            rest = 1 - effect
+            result = null.scaled(rest * unexplained(effect)) + Moments(effect, mcse**2)
+            if 0 < base < 1 and unexplained(base) > 0:
+                ratio = effect * unexplained(effect) / (base * unexplained(base)) * inflation
+                a, b = rest * np.sqrt(ratio), -effect * rest / (1 - base)
+                second = np.array([a**2, 2 * a * b, b**2]) @ cumulants[0]
+                third = np.array([a**3, 3 * a**2 * b, 3 * a * b**2, b**3]) @ cumulants[1]
+                result += Moments(0.0, float(second), float(third))
+            return result
+
+        return moments
 
 
 def share(between: float, within: float, scale: float) -> float:
@@ -381,59 +409,6 @@ def influence_cumulants(samples: Iterable[InfluenceSample]) -> tuple[FloatArray,
         second += np.array([p @ a**2, p @ (a * b), p @ b**2]) / (n - 1)
         third += np.array([p @ (a ** (3 - k) * b**k) for k in range(4)]) / n**2
     return second, third
-
-
-@dataclass(frozen=True, eq=False)
-class EffectEstimate:
-    """An estimated effect, and what determines the distribution of the estimate for every true effect."""
-
-    value: float
-    null: Moments  # of the estimate if there is no effect
-    population: float  # the effect of the population in which influences were computed
-    second: FloatArray  # cumulants of the influences: see influence_cumulants
-    third: FloatArray
-    mcse: float  # the Monte Carlo standard error that comes from estimated kernel values
-    explained: float  # see Effect.explained
-
-    def unexplained(self, effect: float) -> float:
-        """Return the part of the permuted dispersion that is left at an effect."""
-        return max(1 - self.explained * effect, 0.0)
-
-    @property
-    def inflation(self) -> float:
-        """The variance of B along the true difference, relative to that along the observed difference.
-
-        The observed difference is partly chance, which adds twice the variance of the null distribution. Without it the
-        variance is larger, as true differences lie where voters differ most.
-        """
-        variance = float(self.second[0])
-        if not (variance > 0 and self.value > 0 and self.null.variance > 0):
-            return 1.0
-        by_chance = 2 * self.null.variance * self.unexplained(self.population) ** 2
-        difference = max(self.value, float(self.null.variance**0.5))
-        return max((variance - by_chance) / difference * self.population / variance, 1.0)
-
-    def moments(self, effect: float) -> Moments:
-        """Return the moments of the estimate if the true effect is as given."""
-        rest, base = 1 - effect, self.population
-        noise = rest * self.unexplained(effect)
-        moments = Moments.from_cumulants(effect, noise**2 * self.null.variance, noise**3 * self.null.third_cumulant)
-        if 0 < base < 1 and self.unexplained(base) > 0:
-            ratio = effect * self.unexplained(effect) / (base * self.unexplained(base)) * self.inflation
-            a, b = rest * np.sqrt(ratio), -effect * rest / (1 - base)
-            second = np.array([a**2, 2 * a * b, b**2]) @ self.second
-            third = np.array([a**3, 3 * a**2 * b, 3 * a * b**2, b**3]) @ self.third
-            moments += Moments.from_cumulants(0.0, float(second), float(third))
-        return moments + Moments(0.0, self.mcse**2, 0.0)
-
-    def interval(self, alpha: float) -> Interval:
-        """Return the effects that neither of two one-sided tests at level ``alpha`` rejects."""
-        if not (self.null.variance > 0 or self.mcse > 0):
-            return 0.0, 1.0
-        value = self.value
-        low = first_true(lambda effect: self.moments(effect).sf(value) >= alpha, 0.0, min(value, 1.0))
-        high = first_true(lambda effect: 1 - self.moments(effect).sf(value) < alpha, max(value, 0.0), 1.0)
-        return low, high
 
 
 def first_true(predicate: Callable[[float], bool], low: float, high: float) -> float:

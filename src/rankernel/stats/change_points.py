@@ -23,13 +23,14 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.stats._moments import ZERO_MOMENTS, pair_sums
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,
     PAIR_COST,
     RELATIVE_TOLERANCE,
+    Moments,
     PermutationStatistic,
     named_generator,
+    pair_sums,
 )
 from rankernel.stats.base import Sample, SummaryLines, evaluate, voter_gram
 from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupTestResult
@@ -186,7 +187,7 @@ def change_point_test(
     fields = evaluate(statistic, effect, null, sample, "kernel change points", scheme)
     fields["rankings"] = data
     if effect is not None:  # the skewness of the largest dispersion is not that of the dispersion of fixed segments
-        fields["_interval"] = partial(effect.interval, ZERO_MOMENTS, fields["effect_mcse"])
+        fields["_interval"] = partial(effect.interval, Moments(), fields["effect_mcse"])
     change_times = () if labels is None else tuple(labels[list(changes)].tolist())
     return ChangePointResult(
         **fields, changes=changes, change_times=change_times, costs=costs, _voters=voters, _biased=True
@@ -245,7 +246,7 @@ class BestSplit(PermutationStatistic):
     def of_orders(self, orders: IntArray, gram: FloatArray) -> FloatArray:
         """Return the statistic for each order of the rows."""
         if self.by_products:
-            return self.of_counts(self.counts_before(orders), gram)
+            return self.of_counts(orders, gram)
         return self.best_splits(orders, self.splits, gram)[0]
 
     def best_splits(self, orders: IntArray, splits: IntArray, gram: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -255,22 +256,25 @@ class BestSplit(PermutationStatistic):
         run_interruptibly(best_splits, gram, self.sample.index, self.weights, orders, is_split, values, best)
         return values, best
 
-    def counts_before(self, orders: IntArray) -> FloatArray:
-        """Return the number of voters of each ranking before each split, of shape (n_orders, n_splits, n_distinct)."""
-        n_orders, n_splits, n_distinct = len(orders), len(self.splits), len(self.sample.data)
+    def of_counts(self, orders: IntArray, gram: FloatArray) -> FloatArray:
+        """Return the statistic for each order, from the number of voters of each ranking before each split."""
+        n_orders, n_parts = len(orders), len(self.splits) + 1
         part = np.searchsorted(self.splits, np.arange(orders.shape[1]), side="right")
-        cells = (np.arange(n_orders)[:, None] * (n_splits + 1) + part) * n_distinct + self.sample.index[orders]
-        counts = np.bincount(cells.ravel(), self.weights[orders].ravel(), n_orders * (n_splits + 1) * n_distinct)
-        return np.cumsum(counts.reshape(n_orders, n_splits + 1, n_distinct)[:, :-1], axis=1)
-
-    def of_counts(self, counts: FloatArray, gram: FloatArray) -> FloatArray:
-        """Return the largest dispersion over the splits, from the number of voters of each ranking before them."""
+        parts = self.count_by_part(np.arange(n_orders)[:, None] * n_parts + part, orders, n_orders * n_parts)
+        counts = np.cumsum(parts.reshape(n_orders, n_parts, -1)[:, :-1], axis=1)
         voters = self.sample.data.counts.astype(np.float64)
         sums, n_voters = gram @ voters, float(voters.sum())
         before = pair_sums(gram, counts.reshape(-1, len(gram)), biased=True).reshape(counts.shape[:2])
         sizes, total = counts.sum(axis=2), float(voters @ sums)
         after = total - 2 * counts @ sums + before
         return np.asarray((before / sizes + after / (n_voters - sizes)).max(axis=1) - total / n_voters)
+
+    def count_by_part(self, parts: IntArray, rows: IntArray, n_parts: int) -> FloatArray:
+        """Return the number of voters of each ranking in each part, from the parts of rows."""
+        n_distinct = len(self.sample.gram)
+        cells = parts * n_distinct + self.sample.index[rows]
+        counts = np.bincount(cells.ravel(), self.weights[rows].ravel(), n_parts * n_distinct)
+        return counts.astype(np.float64).reshape(n_parts, n_distinct)
 
     @cached_property
     def blocks(self) -> IntArray:
@@ -308,11 +312,8 @@ class BestSplit(PermutationStatistic):
 
     def scatter(self, changes: list[int]) -> float:
         """Return the scatter of the voters within the segments between changes."""
-        rows, n_distinct = self.order, len(self.sample.gram)
-        segment = np.searchsorted(np.array(changes), np.arange(len(rows)), side="right")
-        cells = segment * n_distinct + self.sample.index[rows]
-        counts: FloatArray = np.bincount(cells, self.weights[rows], (len(changes) + 1) * n_distinct).astype(np.float64)
-        counts = counts.reshape(-1, n_distinct)
+        segment = np.searchsorted(np.array(changes), np.arange(len(self.order)), side="right")
+        counts = self.count_by_part(segment, self.order, len(changes) + 1)
         own = float((counts @ np.diagonal(self.sample.gram)).sum())
         return own - float((pair_sums(self.sample.gram, counts, biased=True) / counts.sum(axis=1)).sum())
 
@@ -322,15 +323,13 @@ class BestSplit(PermutationStatistic):
         Blocks are numbered from 0.
         """
         gram, index, weights = self.sample.gram, self.sample.index[self.order], self.weights[self.order]
-        n_blocks, n_distinct = len(self.blocks), len(gram)
-        n_rows = np.diff(self.blocks, append=len(index))
+        n_blocks, n_rows = len(self.blocks), np.diff(self.blocks, append=len(index))
         if n_blocks == len(index):
             sums = gram[np.ix_(index, index)]
             sums *= weights[:, None]
             sums *= weights
         else:
-            cells = np.repeat(np.arange(n_blocks), n_rows) * n_distinct + index
-            counts = np.bincount(cells, weights, n_blocks * n_distinct).reshape(n_blocks, n_distinct)
+            counts = self.count_by_part(np.repeat(np.arange(n_blocks), n_rows), self.order, n_blocks)
             sums = counts @ gram @ counts.T
         traces, sizes = (np.add.reduceat(each, self.blocks) for each in (weights * np.diagonal(gram)[index], weights))
         return run_interruptibly(best_segments, sums, traces, sizes, n_rows, max_changes, self.min_rows)

@@ -244,7 +244,7 @@ class GroupFeatures:
     voters: GroupedVoters
     biased: bool
     dispersion_factor: float
-    judges: Judges | None = None
+    judges: Judges | None
 
     def features(self, rows: Indices, kind: Kind) -> FloatArray:
         """Return the mean signs of all pairs, strict preferences in both directions, or mean ranks of all items."""

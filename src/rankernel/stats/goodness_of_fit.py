@@ -24,8 +24,7 @@ from rankernel.models.mallows import MallowsModel
 from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, unique_rows
-from rankernel.stats._moments import Moments, pair_sums
-from rankernel.stats._permutations import RELATIVE_TOLERANCE, PermutationStatistic, named_generator
+from rankernel.stats._permutations import RELATIVE_TOLERANCE, Moments, PermutationStatistic, named_generator, pair_sums
 from rankernel.stats.base import (
     Effect,
     InfluenceSample,
@@ -156,13 +155,14 @@ def goodness_of_fit_test(
     embedding = Embedding.from_model(resolved, model, reference, data, method)
     rng = named_generator(seed, "simulations")
     draw_sample = lambda: simulate(sampler, patterns, data.items, rng)  # noqa: E731
-    statistic = FitStatistic(embedding, data.unique(), draw_sample, biased, model if fitted else None)
+    statistic = FitStatistic(embedding, data.unique(), biased, draw_sample, model if fitted else None)
     name = f"{'biased' if biased else 'unbiased'} squared MMD"
     scheme = f"simulations from {model}{', fitted again to each' * fitted}"
     fields = evaluate(
-        statistic, statistic.effect(), statistic.null_distribution(n_simulations), statistic.sample, name, scheme
+        statistic, FitEffect(statistic), statistic.null_distribution(n_simulations), statistic.sample, name, scheme
     )
-    return GoodnessOfFitResult(**fields, witness=statistic.witness())
+    witness = statistic.gram @ statistic.counts / data.n_voters - statistic.model_means
+    return GoodnessOfFitResult(**fields, witness=witness)
 
 
 # ---------------------------------------------------------------------- simulations
@@ -282,10 +282,15 @@ class FitStatistic(PermutationStatistic):
     min_moment_draws = 0  # moments come from the simulations that were requested
 
     def __init__(
-        self, embedding: Embedding, data: Rankings, draw_sample: Callable[[], Rankings], biased: bool, fitted: Any
+        self,
+        embedding: Embedding,
+        data: Rankings,
+        biased: bool,
+        draw_sample: Callable[[], Rankings] | None = None,
+        fitted: Any = None,
     ) -> None:
-        self.embedding, self.data, self.draw_sample, self.biased = embedding, data, draw_sample, biased
-        self.fitted = fitted
+        self.embedding, self.data, self.biased = embedding, data, biased
+        self.draw_sample, self.fitted = draw_sample, fitted
         self.counts = data.counts.astype(np.float64)
         values, self.gram, self.model_means = embedding.squared_mmd(data, self.counts[None], biased)
         self.value = float(values[0])
@@ -300,6 +305,7 @@ class FitStatistic(PermutationStatistic):
 
     def draw(self, n_permutations: int) -> FloatArray:
         """Return the statistic of the next simulated samples."""
+        assert self.draw_sample is not None
         chunks = slices(n_permutations, SIMULATIONS_PER_GRAM)
         return np.concatenate(
             [self.of_samples([self.draw_sample() for _ in range(n_permutations)[chunk]]) for chunk in chunks]
@@ -320,10 +326,6 @@ class FitStatistic(PermutationStatistic):
         counts[row, inverse] = np.concatenate([sample.counts for sample in samples])
         return self.embedding.squared_mmd(Rankings(ranks[first], samples[0].items), counts, self.biased, models)[0]
 
-    def effect(self) -> FitEffect:
-        """Return the share of the dispersion between data and model."""
-        return FitEffect(self.gram, self.counts, self.model_means, self.embedding, self.errors[1])
-
     def standard_error(self) -> float:
         """Return the Monte Carlo standard error of the statistic."""
         return self.errors[0]
@@ -337,63 +339,53 @@ class FitStatistic(PermutationStatistic):
         base, replicates = as_seed(method.rng), []
         for number in range(N_REDRAWS):
             seed = int(stream_key(base, f"drawn again {number}") >> np.uint64(1))
-            other = replace(self.embedding, method=replace(method, rng=seed))
-            values, gram, model_means = other.squared_mmd(self.data, self.counts[None], self.biased)
-            replicates.append((float(values[0]), FitEffect(gram, self.counts, model_means, other).value))
+            other = FitStatistic(replace(self.embedding, method=replace(method, rng=seed)), self.data, self.biased)
+            replicates.append((other.value, FitEffect(other).value))
         statistic, effect = np.std(replicates, axis=0, ddof=1)
         return float(statistic), float(effect)
-
-    def witness(self) -> FloatArray:
-        """Return the witness function at each ranking."""
-        return np.asarray(self.gram @ self.counts / self.counts.sum() - self.model_means)
 
 
 @dataclass(frozen=True, eq=False)
 class FitEffect(Effect):
     """The share of the dispersion that lies between data and model, with equal weights for both."""
 
-    gram: FloatArray
-    counts: FloatArray
-    model_means: FloatArray
-    embedding: Embedding
-    replicate_error: float = 0.0  # the Monte Carlo standard error
+    fit: FitStatistic
 
     def mcse(self, error: float) -> float:
         """Return the Monte Carlo standard error."""
-        return self.replicate_error
+        return self.fit.errors[1]
 
     @property
     def scale(self) -> float:
         """The mean absolute kernel value of a ranking with itself."""
-        return diagonal_scale(self.gram)
+        return diagonal_scale(self.fit.gram)
 
     def parts(self) -> tuple[float, float]:
         """Return unbiased estimates of B and W; nan for a single voter."""
-        return self._parts(biased=False) if self.counts.sum() > 1 else (float("nan"), float("nan"))
+        return self._parts(biased=False) if self.fit.data.n_voters > 1 else (float("nan"), float("nan"))
 
     def population_parts(self) -> tuple[float, float]:
         """Return B and W if the voters are the population."""
         return self._parts(biased=True)
 
     def _parts(self, biased: bool) -> tuple[float, float]:
-        n, model = float(self.counts.sum()), self.embedding
-        within = float(pair_sums(self.gram, self.counts[None], biased)[0]) / (n * (n - (not biased)))
-        between = within - 2 * float(self.counts @ self.model_means) / n + model.squared_norm
-        data_dispersion = float(self.counts @ np.diagonal(self.gram)) / n - within
+        fit, model, n = self.fit, self.fit.embedding, float(self.fit.data.n_voters)
+        within = float(pair_sums(fit.gram, fit.counts[None], biased)[0]) / (n * (n - (not biased)))
+        between = within - 2 * float(fit.counts @ fit.model_means) / n + model.squared_norm
+        data_dispersion = float(fit.counts @ np.diagonal(fit.gram)) / n - within
         return between / 4, (data_dispersion + model.self_kernel - model.squared_norm) / 2
 
     def influences(self, total: float) -> list[InfluenceSample]:
         """Return the influences of voters; the model is known."""
-        n = float(self.counts.sum())
-        shares = self.counts / n
-        embedded = self.gram @ shares
-        between = (embedded - self.model_means) / (2 * total)
-        within = (np.diagonal(self.gram) - 2 * embedded) / (2 * total)
-        return [InfluenceSample(between, within, shares, n)]
+        fit, n = self.fit, float(self.fit.data.n_voters)
+        embedded = fit.gram @ fit.counts / n
+        between = (embedded - fit.model_means) / (2 * total)
+        within = (np.diagonal(fit.gram) - 2 * embedded) / (2 * total)
+        return [InfluenceSample(between, within, fit.counts / n, n)]
 
     def null_moments(self, null: Moments) -> Moments:
         """Return the moments of B in simulations from the model."""
-        return Moments(0.0, null.variance, null.skewness).scaled(1 / 4)
+        return replace(null, mean=0.0).scaled(1 / 4)
 
     def explained(self, total: float) -> float:
         """Return 0: simulations from the model do not depend on the effect."""

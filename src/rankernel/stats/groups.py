@@ -27,8 +27,7 @@ from rankernel.errors import Argument, RankingError
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import is_missing
-from rankernel.stats._moments import ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
-from rankernel.stats._permutations import Cells, PairStatistic
+from rankernel.stats._permutations import Cells, CentredKernel, Moments, PairStatistic, permutation_moments
 from rankernel.stats.base import (
     PRIOR_VOTERS,
     Effect,
@@ -43,7 +42,8 @@ from rankernel.stats.base import (
 )
 
 if TYPE_CHECKING:
-    from rankernel.stats.differences import Differences, GroupFeatures
+    from rankernel.stats.differences import Differences
+    from rankernel.stats.paired import Judges
     from rankernel.stats.pairwise import Correction, PairwiseResult
 
 NAMES = ("X", "Y")
@@ -213,7 +213,7 @@ class Stratum:
     def null_moments(self, skewness: float) -> Moments:
         """Return the moments of B under permutations of voters; ``skewness`` is used if it is not known exactly."""
         moments = permutation_moments(self.centred, CentredKernel.from_gram(self.pair_weights, self.sizes, False))
-        return Moments(0.0, moments.variance, skewness if np.isnan(moments.skewness) else moments.skewness)
+        return moments.with_skewness(skewness)
 
     def influences(self, total: float) -> Iterator[InfluenceSample]:
         """Yield the influences of the voters of each group."""
@@ -257,7 +257,7 @@ class GroupEffect(Effect):
 
     def null_moments(self, null: Moments) -> Moments:
         """Return the moments of B under permutations within strata."""
-        return sum((stratum.null_moments(null.skewness) for stratum in self.strata), ZERO_MOMENTS)
+        return sum((stratum.null_moments(null.skewness) for stratum in self.strata), Moments())
 
     def influences(self, total: float) -> Iterator[InfluenceSample]:
         """Yield the influences of the voters of each stratum and group."""
@@ -290,7 +290,7 @@ class GroupEffect(Effect):
             table[:, stratum.rows] = stratum.table
             weighted, own = stratum.pair_weights @ table, np.diagonal(stratum.pair_weights) @ table
             squares += self.voters.sample.standard_error(weighted.T, table.T, own) ** 2
-        return self.relative_error(squares**0.5)
+        return super().mcse(squares**0.5)
 
 
 def equal_weights(n_groups: int) -> tuple[FloatArray, FloatArray]:
@@ -324,6 +324,7 @@ class GroupTestResult(KernelTestResult):
 
     _voters: GroupedVoters = field(repr=False)
     _biased: bool = field(repr=False)
+    _judges: Judges | None = field(repr=False, default=None)  # of both groups, if these are before and after
 
     _effect_noun: ClassVar[str] = "of the dispersion of the voters lies between the groups"
 
@@ -360,15 +361,10 @@ class GroupTestResult(KernelTestResult):
         >>> first.first, first.second, [round(share, 2) for share in first.shares], first.majorities_differ
         ('a', 'b', [0.83, 0.17], True)
         """
-        from rankernel.stats.differences import compare_groups
+        from rankernel.stats.differences import GroupFeatures, compare_groups
 
-        return compare_groups(self._features(), confidence_level)
-
-    def _features(self) -> GroupFeatures:
-        """Return the groups, to be compared feature by feature."""
-        from rankernel.stats.differences import GroupFeatures
-
-        return GroupFeatures(self._voters, self._biased, self._dispersion_factor)
+        groups = GroupFeatures(self._voters, self._biased, self._dispersion_factor, self._judges)
+        return compare_groups(groups, confidence_level)
 
     @property
     def _dispersion_factor(self) -> float:

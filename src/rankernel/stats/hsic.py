@@ -39,8 +39,14 @@ from rankernel.gram.plan import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import is_missing
-from rankernel.stats._moments import ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
-from rankernel.stats._permutations import CHUNK_ENTRIES, Cells, PairStatistic
+from rankernel.stats._permutations import (
+    CHUNK_ENTRIES,
+    Cells,
+    CentredKernel,
+    Moments,
+    PairStatistic,
+    permutation_moments,
+)
 from rankernel.stats.base import (
     Effect,
     InfluenceSample,
@@ -348,12 +354,6 @@ class PairedKernels:
         left, right = (CentredKernel.from_gram(side.gram, side.counts, True) for side in (self.left, self.right))
         return self.products(left, right) / self.n_voters
 
-    def null_moments(self, skewness: float) -> Moments:
-        """Return the moments of HSIC(K, L) if values are permuted; ``skewness`` is used if it is not known exactly."""
-        n = self.n_voters
-        moments = permutation_moments(self.left, self.right).scaled(1 / (n * (n - 3)))
-        return Moments(0.0, moments.variance, skewness if np.isnan(moments.skewness) else moments.skewness)
-
 
 def product_sums(
     left: CentredKernel, right: CentredKernel, rows: IntArray, values: IntArray, counts: FloatArray
@@ -438,9 +438,10 @@ class KernelCorrelation(Effect):
 
     def null_moments(self, null: Moments) -> Moments:
         """Return the moments of HSIC(K, L) under permutations within strata."""
-        moments = ZERO_MOMENTS
+        moments = Moments()
         for weight, stratum in zip(self.weights.tolist(), self.strata, strict=True):
-            moments += stratum.null_moments(null.skewness).scaled(weight)
+            factor = weight / (stratum.n_voters * (stratum.n_voters - 3))
+            moments += permutation_moments(stratum.left, stratum.right, factor).with_skewness(null.skewness)
         return moments
 
 

@@ -23,7 +23,15 @@ from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 from rankernel.stats._permutations import named_generator
-from rankernel.stats.base import PrintedResult, Sample, SummaryLines, check_kernel, mcse_text, warn_if_noisy
+from rankernel.stats.base import (
+    PrintedResult,
+    Sample,
+    SummaryLines,
+    check_kernel,
+    check_voters_needed,
+    mcse_text,
+    warn_if_noisy,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +46,11 @@ MAX_SHAPES = 20  # shapes that are simulated separately; rarer ones are pooled
 CONCENTRATIONS = (0.0, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.75, 1.0, 1.33, 1.8, 2.4, 3.2, 4.5)  # over the fitted one
 MAX_UNIFORM_SHARE = 0.05  # a larger share of uniform ballots is a group of inliers (benchmarks/outliers.py)
 MISFIT_GAIN = 5.0  # of the log-likelihood over a mixture with at most 5 % of either kind of outliers
+MISFIT = (
+    f"the ballots do not fit the null models: more than {MAX_OUTLIER_SHARE:.0%} are random or opposite to the others; "
+    "the false discovery rate may exceed alpha, give a reference of inliers, or see with linkage whether there is "
+    "another group of voters"
+)
 TIE_TOLERANCE = 1e-10  # of the kernel of a ballot with itself: distances that are closer differ by rounding only
 
 
@@ -175,33 +188,37 @@ def outlier_test(
     data, seed = as_data(X), as_seed(rng)
     alpha = check_number("alpha", alpha, 0, 1)
     models: tuple[Model, ...] = ()
+    inliers = data if reference is None else as_data(reference, name="reference")
+    check_voters_needed(inliers, MIN_VOTERS, "X" if reference is None else "reference", "ballots")
+    if set(data.items) != set(inliers.items):
+        raise RankingError("X and reference are not over the same items; use .with_items(items)")
+    rows = data if reference is None else concat([data, inliers])
+    plan = check_kernel(kernel).plan(rows, method=method)
+    check_task("a search for outliers", len(plan._X))
+    sample = Sample.from_plan(rows, plan, n_jobs)
     if reference is None:
-        check_enough(data, "X")
-        sample = make_sample(data, kernel, method, n_jobs)
         fitted = inlier_models(data)
         models = tuple(model.fitted for model in fitted)
-        null = SimulatedDistances.from_sample(sample, data)
+        null = SimulatedDistances(sample, data)
         distances, weights = null.distances, null.weights
         pvalues = null.pvalues(fitted, named_generator(seed, "inliers"))
-        warn_if_misfit(fitted)
-        rows = np.flatnonzero(adjust_weighted_pvalues(pvalues, data.counts) > alpha)
-        if len(rows) < len(data) and isinstance(data, Rankings) and data[rows].n_voters >= MIN_VOTERS:
-            fitted = inlier_models(data[rows])
+        if all(model.is_misfit for model in fitted):
+            warn(MISFIT, MisfitWarning)
+        others = np.flatnonzero(adjust_weighted_pvalues(pvalues, data.counts) > alpha)
+        if len(others) < len(data) and isinstance(data, Rankings) and data[others].n_voters >= MIN_VOTERS:
+            fitted = inlier_models(data[others])
             pvalues = null.pvalues(fitted, named_generator(seed, "inliers"))
         text = "the other ballots, null distribution simulated from " + " and ".join(type(m).__name__ for m in models)
     else:
-        inliers = as_data(reference, name="reference")
-        check_enough(inliers, "reference")
-        if set(data.items) != set(inliers.items):
-            raise RankingError("X and reference are not over the same items; use .with_items(items)")
-        both = concat([data, inliers])
-        sample = make_sample(both, kernel, method, n_jobs)
-        gram, index, halves = sample.gram, sample.index, divide(inliers.counts, seed)
-        weights = np.bincount(index[len(data) :], halves[0] / halves[0].sum(), len(gram)).astype(np.float64)
+        rng = named_generator(seed, "halves of a reference")
+        n_half = int(inliers.counts.sum()) // 2
+        half = rng.multivariate_hypergeometric(inliers.counts, n_half, method="marginals").astype(np.float64)
+        gram, index = sample.gram, sample.index
+        weights = np.bincount(index[len(data) :], half / half.sum(), len(gram)).astype(np.float64)
         all_distances = np.asarray(np.diagonal(gram) - 2 * gram @ weights + weights @ gram @ weights)[index]
         distances, reference_distances = np.split(all_distances, [len(data)])
-        pvalues = conformal_pvalues(distances, reference_distances, halves[1])
-        warn_if_small_reference(data.n_voters, float(halves[1].sum()), alpha)
+        pvalues = conformal_pvalues(distances, reference_distances, inliers.counts - half)
+        warn_if_small_reference(data.n_voters, inliers.n_voters - n_half, alpha)
         text = f"one half of {inliers.n_voters:,} reference ballots, null distribution from the other half"
     adjusted = adjust_weighted_pvalues(pvalues, data.counts)
     mcse = distance_mcse(sample, weights)
@@ -218,19 +235,6 @@ def outlier_test(
         models=models,
         distance_mcse=mcse,
     )
-
-
-def check_enough(data: Data, name: str) -> None:
-    """Raise an error if there are too few ballots for a null distribution."""
-    if data.n_voters < MIN_VOTERS:
-        raise RankingError(f"{name} has {data.n_voters} ballots; the null distribution needs at least {MIN_VOTERS}")
-
-
-def make_sample(data: Data, kernel: Any, method: MethodLike, n_jobs: int | None) -> Sample:
-    """Return the sample of the ballots, after checking memory."""
-    plan = check_kernel(kernel).plan(data, method=method)
-    check_task("a search for outliers", len(plan._X))
-    return Sample.from_plan(data, plan, n_jobs)
 
 
 def adjust_weighted_pvalues(pvalues: FloatArray, counts: IntArray) -> FloatArray:
@@ -265,38 +269,20 @@ def distance_mcse(sample: Sample, weights: FloatArray) -> float:
     return float(np.sqrt((distance_changes**2).mean() / 2))
 
 
-def warn_if_small_reference(n_ballots: int, n_reference: float, alpha: float) -> None:
+def warn_if_small_reference(n_ballots: int, n_reference: int, alpha: float) -> None:
     """Warn if a single ballot cannot be an outlier, because the smallest p-value is too large."""
     n_needed = int(np.ceil(n_ballots / alpha)) if alpha > 0 else 0
     if n_ballots > alpha * (1 + n_reference):
         n_far = int(np.ceil(n_ballots / max(alpha * (1 + n_reference), 1e-12)))
         warn(
-            f"with {n_reference:.0f} of the reference ballots as null distribution, p-values are at least "
-            f"1/{n_reference + 1:.0f}: of {n_ballots:,} ballots none is an outlier unless at least {n_far:,} are "
+            f"with {n_reference} of the reference ballots as null distribution, p-values are at least "
+            f"1/{n_reference + 1}: of {n_ballots:,} ballots none is an outlier unless at least {n_far:,} are "
             f"farther than all of them; give a reference of {2 * n_needed:,} ballots, or test fewer ballots",
             SamplingWarning,
         )
 
 
-def warn_if_misfit(models: Sequence[InlierModel]) -> None:
-    """Warn if many ballots follow none of the models."""
-    if all(model.is_misfit for model in models):
-        warn(
-            f"the ballots do not fit the null models: more than {MAX_OUTLIER_SHARE:.0%} are random or opposite to the "
-            "others; the false discovery rate may exceed alpha, give a reference of inliers, or see with linkage "
-            "whether there is another group of voters",
-            MisfitWarning,
-        )
-
-
 # ---------------------------------------------------------------------- null distributions
-
-
-def divide(counts: Any, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the number of voters of each row in each half of a random division."""
-    rng = named_generator(seed, "halves of a reference")
-    first = rng.multivariate_hypergeometric(counts, int(counts.sum()) // 2, method="marginals")
-    return first.astype(np.float64), (counts - first).astype(np.float64)
 
 
 def conformal_pvalues(distances: FloatArray, reference: FloatArray, counts: FloatArray) -> FloatArray:
@@ -428,7 +414,6 @@ def inlier_models(data: Data) -> list[InlierModel]:
     return [InlierModel.fit(fitted, ballots) for fitted in fits]
 
 
-@dataclass(frozen=True, eq=False)
 class SimulatedDistances:
     """Squared distances of ballots from the mean embedding of the others, and of simulated ballots.
 
@@ -436,21 +421,12 @@ class SimulatedDistances:
     :math:`(n / (n - 1))^2`. Distances of simulated ballots have the same factor, so equal ballots have equal distances.
     """
 
-    data: Data
-    sample: Sample  # the distinct ballots
-    weights: FloatArray  # their shares
-    squared_norm: float  # of the mean embedding
-    factor: float
-    distances: FloatArray
-
-    @classmethod
-    def from_sample(cls, sample: Sample, data: Data) -> SimulatedDistances:
-        """Return the distances of the rows of the data, from the Gram matrix of its distinct ballots."""
+    def __init__(self, sample: Sample, data: Data) -> None:
         gram, n = sample.gram, float(data.n_voters)
-        weights = sample.data.counts / n
-        factor, squared_norm = (n / (n - 1)) ** 2, float(weights @ gram @ weights)
-        distances = factor * (np.diagonal(gram) - 2 * gram @ weights + squared_norm)
-        return cls(data, sample, weights, squared_norm, factor, np.asarray(distances[sample.index]))
+        self.data, self.sample, self.weights = data, sample, sample.data.counts / n
+        self.factor, self.squared_norm = (n / (n - 1)) ** 2, float(self.weights @ gram @ self.weights)
+        distances = self.factor * (np.diagonal(gram) - 2 * gram @ self.weights + self.squared_norm)
+        self.distances = np.asarray(distances[sample.index])
 
     def pvalues(self, models: Sequence[InlierModel], rng: np.random.Generator) -> FloatArray:
         """Return the largest p-value of each row over the null models, compared with ballots of the same shape."""

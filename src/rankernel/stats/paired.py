@@ -7,7 +7,7 @@ null distribution is that of random signs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,14 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.stats._moments import Moments, off_diagonal_forms
-from rankernel.stats._permutations import CHUNK_ENTRIES, RELATIVE_TOLERANCE, PermutationStatistic, named_generator
+from rankernel.stats._permutations import (
+    CHUNK_ENTRIES,
+    RELATIVE_TOLERANCE,
+    Moments,
+    PermutationStatistic,
+    named_generator,
+    off_diagonal_forms,
+)
 from rankernel.stats.base import (
     PRIOR_VOTERS,
     Effect,
@@ -30,7 +36,6 @@ from rankernel.stats.base import (
     diagonal_scale,
     evaluate,
 )
-from rankernel.stats.differences import GroupFeatures
 from rankernel.stats.groups import GroupedVoters, GroupTestResult, dispersion_parts, equal_weights
 
 
@@ -50,11 +55,6 @@ class PairedResult(GroupTestResult):
     rankings : Rankings or Preferences
         The distinct rankings of before and after, with their numbers of judges.
     """
-
-    _judges: Judges = field(repr=False)
-
-    def _features(self) -> GroupFeatures:
-        return GroupFeatures(self._voters, self._biased, 1.0, self._judges)
 
 
 @np.errstate(under="ignore")
@@ -111,7 +111,7 @@ def paired_test(
             f"X has {len(first)} rows and Y has {len(second)}, and row i of both must be the same judge (or the same "
             "number of judges, by counts); sort both by judge, and leave out judges with one ranking"
         )
-    check_voters_needed(first, 1 if check_flag("biased", biased) else 2, noun="judge")
+    check_voters_needed(first, 1 if check_flag("biased", biased) else 2, noun="judge(s)")
     both = concat([first, second])
     sample = Sample.planned(both, kernel, method, n_jobs, "a test of pairs")
     before, after = np.split(sample.index, 2)
@@ -176,7 +176,7 @@ class Judges:
         cubes = float(np.einsum("uv,uv->", weighted @ weighted, weighted))
         third = cubes - float(c @ (3 * diagonal * squares)) + 2 * float(c @ diagonal**3)
         mean = self.self_pairs if biased else 0.0
-        return Moments.from_cumulants(mean, 2 * second, 8 * third).scaled(1 / (n * (n - (not biased))))
+        return Moments(mean, 2 * second, 8 * third).scaled(1 / (n * (n - (not biased))))
 
     @property
     def prior_weight(self) -> float:
@@ -263,7 +263,7 @@ class PairedEffect(Effect):
 
     def mcse(self, error: float) -> float:
         """Return the Monte Carlo standard error; B is a quarter of the statistic."""
-        return self.relative_error(error / 4)
+        return super().mcse(error / 4)
 
     def population_parts(self) -> tuple[float, float]:
         """Return B and W of the population in which influences are computed."""

@@ -11,7 +11,7 @@ import numpy as np
 from rankernel._utils import FloatArray, Mask
 from rankernel._utils.checks import check_choice, check_integer, check_number, printable, short_repr
 from rankernel.errors import RankingError, require
-from rankernel.stats._moments import ZERO_MOMENTS
+from rankernel.stats._permutations import Moments
 from rankernel.stats.base import PrintedResult, SummaryLines, mcse_text, warn_if_noisy
 from rankernel.stats.groups import GroupedVoters, GroupEffect, KSampleResult, MMDResult, mmd_result
 
@@ -159,7 +159,7 @@ class PairwiseResult(PrintedResult):
         first, second = np.triu_indices(len(self.groups), 1)
         pairs = zip(first.tolist(), second.tolist(), self.effect_mcse.tolist(), strict=True)
         voters = self._test._voters
-        return np.array([GroupEffect(voters.pair(a, b)).interval(ZERO_MOMENTS, mcse) for a, b, mcse in pairs])
+        return np.array([GroupEffect(voters.pair(a, b)).interval(Moments(), mcse) for a, b, mcse in pairs])
 
     @np.errstate(under="ignore")
     def pair(self, first: Any, second: Any) -> MMDResult:

@@ -328,9 +328,9 @@ def make_population(pilot: Any, effect: float | None, kernel: Any) -> GroupPopul
     if np.isnan(pilot.effect):
         raise RankingError("the effect of the pilot is undefined; each group needs at least two voters")
     target = max(pilot.effect, 0.0) if effect is None else check_number("effect", effect, 0, 1)
-    if isinstance(pilot, PairedResult):
-        return JudgePopulation.with_effect(pilot._judges, target)
-    return GroupPopulation.with_effect(pilot._voters, target, pilot._biased)
+    if pilot._judges is not None:
+        return JudgePopulation(pilot._judges, target)
+    return GroupPopulation(pilot._voters, target, pilot._biased)
 
 
 def pilot_from_data(pilot: Any, kernel: Any) -> KernelTestResult:
@@ -359,18 +359,14 @@ def mixing_weight(effect_at: Callable[[float], float], effect: float) -> float:
     return first_true(lambda weight: not effect_at(weight) < effect, 0.0, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
 class GroupPopulation:
-    """Groups of different voters: the shares of the rankings in each stratum and group."""
+    """Groups of different voters like those of a pilot, which differ by an effect.
 
-    voters: GroupedVoters
-    shares: FloatArray
-    effect: float
-    biased: bool
+    ``shares`` are those of the rankings in each stratum and group.
+    """
 
-    @classmethod
-    def with_effect(cls, voters: GroupedVoters, effect: float, biased: bool) -> GroupPopulation:
-        """Return groups like those of a pilot that differ by an effect."""
+    def __init__(self, voters: GroupedVoters, effect: float, biased: bool) -> None:
+        self.voters, self.effect, self.biased = voters, effect, biased
         table = voters.table.astype(np.float64)
         sizes = table.sum(axis=2, keepdims=True)
         pooled = table.sum(axis=1, keepdims=True) / sizes.sum(axis=1, keepdims=True)
@@ -380,9 +376,15 @@ class GroupPopulation:
             return np.asarray(pooled + weight * (observed - pooled))
 
         def effect_at(weight: float) -> float:
-            return stratified_effect(voters.gram, shares_at(weight), sizes[:, :, 0])
+            parts = np.zeros(2)
+            for shares, of_groups in zip(shares_at(weight), sizes[:, :, 0], strict=True):
+                groups = np.flatnonzero(of_groups)
+                if len(groups) > 1:
+                    of_stratum = dispersion_parts(voters.gram, shares[groups], *equal_weights(len(groups)))
+                    parts += of_groups.sum() * np.array(of_stratum)
+            return share(float(parts[0]), float(parts[1]), float(diagonal_scale(voters.gram) * sizes.sum()))
 
-        return cls(voters, shares_at(mixing_weight(effect_at, effect)), effect, biased)
+        self.shares = shares_at(mixing_weight(effect_at, effect))
 
     @property
     def min_size(self) -> int:
@@ -414,17 +416,6 @@ class GroupPopulation:
         return voters.statistic(self.biased, seed) if voters.is_exchangeable() else None
 
 
-def stratified_effect(gram: FloatArray, shares: FloatArray, sizes: FloatArray) -> float:
-    """Return the effect within strata, from the shares of the rankings and the sizes of each stratum and group."""
-    parts = np.zeros(2)
-    for stratum_shares, stratum_sizes in zip(shares, sizes, strict=True):
-        groups = np.flatnonzero(stratum_sizes)
-        if len(groups) > 1:
-            stratum_parts = dispersion_parts(gram, stratum_shares[groups], *equal_weights(len(groups)))
-            parts += stratum_sizes.sum() * np.array(stratum_parts)
-    return share(float(parts[0]), float(parts[1]), float(diagonal_scale(gram) * sizes.sum()))
-
-
 def apportion(shares: FloatArray, size: int) -> IntArray:
     """Return integers in given proportions that sum to ``size`` (largest remainders).
 
@@ -439,22 +430,19 @@ def apportion(shares: FloatArray, size: int) -> IntArray:
     return counts
 
 
-@dataclass(frozen=True, eq=False)
 class JudgePopulation:
-    """Judges who rank twice: the shares of pairs of rankings, and of pairs with before and after exchanged."""
+    """Judges who rank twice like those of a pilot, and change by an effect.
 
-    judges: Judges
-    shares: FloatArray
-    effect: float
+    ``shares`` are those of pairs of rankings, and of pairs with before and after exchanged.
+    """
 
-    @classmethod
-    def with_effect(cls, judges: Judges, effect: float) -> JudgePopulation:
-        """Return judges like those of a pilot who change by an effect."""
+    def __init__(self, judges: Judges, effect: float) -> None:
+        self.judges, self.effect = judges, effect
 
         def effect_at(weight: float) -> float:
             return share(*judges.population_parts(*judges.mixture(weight)), diagonal_scale(judges.gram))
 
-        return cls(judges, np.concatenate(judges.mixture(mixing_weight(effect_at, effect))), effect)
+        self.shares = np.concatenate(judges.mixture(mixing_weight(effect_at, effect)))
 
     @property
     def min_size(self) -> int:

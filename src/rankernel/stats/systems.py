@@ -244,12 +244,16 @@ def compare_systems(
             retrieved.append(documents_of(relevance, judged[query][0]))
         overlaps[number] = overlap_matrix(retrieved, given, len(names))
     pairs = list(combinations(range(len(names)), 2))
-    statistics = [ExchangedPair(overlaps, a, b, seed) for a, b in pairs]
-    is_tested = overlaps.shape[1] > 2
-    nulls = [each.null_distribution(n_permutations) for each in statistics] if is_tested else []
-    adjusted = adjust_pvalues(np.array([null.pvalue for null in nulls]), correction)
-    together = ExchangedSystems(overlaps, len(names), seed)
-    null = together.null_distribution(n_permutations) if is_tested else None
+    tests = np.full((3, len(pairs)), np.nan)  # the statistic, the p-value and the adjusted p-value of each pair
+    statistic, pvalue, null_values = float("nan"), float("nan"), np.empty(0)
+    if overlaps.shape[1] > 2:
+        for index, (a, b) in enumerate(pairs):
+            exchanged = ExchangedPair(overlaps, a, b, seed)
+            tests[:2, index] = exchanged.value, exchanged.null_distribution(n_permutations).pvalue
+        tests[2] = adjust_pvalues(tests[1], correction)
+        together = ExchangedSystems(overlaps, len(names), seed)
+        null = together.null_distribution(n_permutations)
+        statistic, pvalue, null_values = together.value, null.pvalue, null.values
     values = np.stack([overlaps[:, a, b] for a, b in pairs], axis=1)
     agreements = overlaps[:, : len(names), -1] if judged is not None else None
     gains = np.full_like(values, np.nan)
@@ -258,27 +262,28 @@ def compare_systems(
     resampled = named_generator(seed, "queries").multinomial(
         len(common), np.full(len(common), 1 / len(common)), check_integer("n_bootstrap", n_bootstrap)
     ) / len(common)
-    limits = [np.quantile(resampled @ each, [outside, 1 - outside], axis=0).T for each in (values, gains)]
-    nan = float("nan")
+    estimates = [
+        (each.mean(axis=0).tolist(), np.quantile(resampled @ each, [outside, 1 - outside], axis=0).T.tolist())
+        for each in (values, gains)
+    ]
+    (overlap, overlap_interval), (difference, difference_interval) = estimates
     return SystemComparison(
         systems=names,
         queries=tuple(common),
         overlaps=overlaps[:, : len(names), : len(names)],
         agreements=agreements,
-        statistic=together.value if null is not None else nan,
-        pvalue=null.pvalue if null is not None else nan,
-        null_distribution=null.values if null is not None else np.empty(0),
+        statistic=statistic,
+        pvalue=pvalue,
+        null_distribution=null_values,
         pairs=tuple(
             SystemPair(
                 names[a],
                 names[b],
-                float(values[:, i].mean()),
-                (float(limits[0][i, 0]), float(limits[0][i, 1])),
-                float(gains[:, i].mean()),
-                (float(limits[1][i, 0]), float(limits[1][i, 1])),
-                statistics[i].value if is_tested else nan,
-                nulls[i].pvalue if is_tested else nan,
-                float(adjusted[i]) if is_tested else nan,
+                overlap[i],
+                tuple(overlap_interval[i]),
+                difference[i],
+                tuple(difference_interval[i]),
+                *tests[:, i].tolist(),
             )
             for i, (a, b) in enumerate(pairs)
         ),
