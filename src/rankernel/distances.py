@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils import FloatArray, IntArray, RankArray, ranks_for_loops
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.resources import run_interruptibly
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, ranks_for_loops
 
 MAX_EVALUATIONS = 10_000_000  # pairs of completions whose distances are averaged by enumeration
 ROWS_AT_ONCE = 512  # rankings packed into bits at a time, so that their words stay in the cache

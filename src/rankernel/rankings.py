@@ -894,6 +894,11 @@ def fractional_ranks(values: NDArray[Any], listed: Mask) -> Mask:
 # ---------------------------------------------------------------------- ranks without gaps
 
 
+def ranks_for_loops(ranks: NDArray[np.integer]) -> RankArray:
+    """Return a copy of ranks for compiled loops, which are compiled again for each layout and each type of arrays."""
+    return np.array(ranks, dtype=np.int32, order="C")
+
+
 def dense_ranks(values: NDArray[Any], listed: Mask, unlisted: Unlisted) -> RankArray:
     """Return bucket indices without gaps, row by row: smaller values are better, equal values share a bucket."""
     check_unlisted(unlisted)

@@ -9,8 +9,3 @@ RankArray = NDArray[np.int32]  # bucket index of each item, 0 is the best; -1 ma
 FullRanks = NDArray[np.int16]  # position of each item in full rankings
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-
-
-def ranks_for_loops(ranks: NDArray[np.integer]) -> RankArray:
-    """Return a copy of ranks for compiled loops, which are compiled again for each layout and each type of arrays."""
-    return np.array(ranks, dtype=np.int32, order="C")

@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel import _loops
-from rankernel._utils import FloatArray, RankArray, ranks_for_loops
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel.distances import STATISTICS, Distance, LinearForm, kendall
 from rankernel.errors import ExactnessError
+from rankernel.rankings import ranks_for_loops
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate

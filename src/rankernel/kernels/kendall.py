@@ -10,12 +10,13 @@ from typing import Literal
 import numpy as np
 
 from rankernel import _loops, distances
-from rankernel._utils import FloatArray, RankArray, ranks_for_loops
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel.distances import scaled_form
 from rankernel.kernels.base import AffinePower, Facts, Kernel, KnownKernel, cached_facts, inner_products
 from rankernel.kernels.positional import Discount, Weights, check_discount, position_discounts
 from rankernel.kernels.similarity import SimilarItemsKernel
+from rankernel.rankings import ranks_for_loops
 
 MAX_FEATURES = 2**21  # of full rankings at once: products of features are fast but take memory
 MAX_DEGREE = 1000  # 2**1024, the kernel of a ranking with itself, overflows

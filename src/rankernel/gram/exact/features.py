@@ -20,7 +20,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils import FloatArray, Indices, IntArray, ranks_for_loops
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.completions.marginals import (
     pair_product_features,
     position_distributions,
@@ -33,7 +33,7 @@ from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, 
 from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel, inner_products
 from rankernel.kernels.kendall import WeightedKendall
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, ranks_for_loops
 
 CACHED_NUMBERS = 2**24  # statistics of all rankings are cached up to 128 MB; beyond, they are computed for each block
 BLOCK_NUMBERS = 2**23

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from rankernel import _loops
 from rankernel._loops.compiled import compiled
 from rankernel._loops.pairs import popcount, stream
-from rankernel._utils import FloatArray, Indices, IntArray, ranks_for_loops
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.combinatorics import tables
 from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, distinct_values
 from rankernel.gram.exact.formulas import MIX, CodeArray, Shape, function_table, salts, unique_codes
 from rankernel.kernels.base import AffinePower, Decay, Kernel, decay_rate, is_exponential
-from rankernel.rankings import Rankings, unique_rows
+from rankernel.rankings import Rankings, ranks_for_loops, unique_rows
 
 BLOCK_ITEMS = 2**15  # items of the rows of a block: larger blocks leave threads idle (benchmarks/grid.py)
 SHORT_LISTS = 4  # lists are short if there are this many times more items (benchmarks/grid.py)
