@@ -45,8 +45,8 @@ CORE = {  # module: its tests, the quickest first
     "gram/jackknife.py": "gram/test_jackknife.py gram/test_normalize.py",
     "stats/groups.py": "stats/test_k_sample.py stats/test_mmd.py stats/test_effects.py",
     "stats/base.py": "stats/test_effects.py stats/test_mmd.py",
-    "stats/_permutations.py": "stats/test_moments.py stats/test_mmd.py stats/test_hsic.py stats/test_k_sample.py",
-    "stats/_moments.py": "stats/test_moments.py stats/test_goodness_of_fit.py stats/test_change_points.py",
+    "stats/_permutations.py": "stats/test_moments.py stats/test_mmd.py stats/test_hsic.py stats/test_k_sample.py "
+    "stats/test_goodness_of_fit.py stats/test_change_points.py",
     "stats/hsic.py": "stats/test_hsic.py stats/test_trend.py",
     "stats/pairwise.py": "stats/test_k_sample.py",
     "stats/mmd.py": "stats/test_mmd.py gram/test_streaming.py",
