@@ -11,7 +11,8 @@ import numpy as np
 from rankernel._utils.checks import check_integer
 from rankernel._utils.resources import check_bytes
 from rankernel.completions.draws import FullKernel
-from rankernel.completions.herding import ROUNDING, as_full_kernel, as_one_row, count, enumerate_all, first_minimum
+from rankernel.completions.herding import ROUNDING, as_full_kernel, as_one_row, first_minimum, relation_of
+from rankernel.completions.linear_extensions import count_extensions, enumerate_extensions
 from rankernel.errors import ExactnessError
 from rankernel.rankings import Rankings
 
@@ -41,7 +42,8 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
     """
     check_integer("n_draws", n_draws)
     one, kernel = as_one_row(ranking), as_full_kernel(kernel)
-    number = count(one)
+    before = relation_of(one)
+    number = count_extensions(before)
     n_choices = comb(number + n_draws - 1, n_draws)
     if n_choices > MAX_CHOICES:
         raise ExactnessError(
@@ -50,7 +52,7 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
         )
     n_bytes = 8 * min(n_choices, CHUNK_CHOICES) * n_draws**2
     check_bytes(n_bytes, f"n_draws={n_draws:,} together", "use herd, which chooses one by one")
-    full = enumerate_all(one)
+    full = enumerate_extensions(before).astype(np.int32)
     gram = np.asarray(kernel.matrix(full, full), dtype=np.float64)
     mean = gram.mean(axis=1)
     best_score, best = np.inf, np.zeros(n_draws, dtype=np.intp)

@@ -23,6 +23,9 @@ from rankernel.completions.linear_extensions import (
 )
 from rankernel.errors import ExactnessError, RankingError
 
+COUPLING, DOWN_SETS = 0, le.MAX_DOWN_SETS  # the limits with which draws are made in one way
+
+
 # ---------------------------------------------------------------------- oracles
 
 
@@ -242,8 +245,8 @@ def test_both_samplers_at_24_items():
     before = matrix(24, random_poset(24, 0.12, 3))
     exact = le.extension_marginals(before)[1]
     n_draws = 400
-    for method in ("coupling", "down-sets"):
-        draws = le.draw_extensions(before, n_draws, rng=8, method=method)
+    for max_down_sets in (COUPLING, DOWN_SETS):
+        draws = le.draw_extensions(before, n_draws, rng=8, max_down_sets=max_down_sets)
         first = (draws[:, :, None] < draws[:, None, :]).mean(axis=0)
         error = np.sqrt(exact * (1 - exact) / n_draws)
         assert (np.abs(first - exact) <= 5 * error + 1e-12).all()
@@ -252,7 +255,7 @@ def test_both_samplers_at_24_items():
 # ---------------------------------------------------------------------- draws
 
 
-@pytest.mark.parametrize("method", ["auto", "down-sets", "coupling"])
+@pytest.mark.parametrize("max_down_sets", [COUPLING, le.FEW_DOWN_SETS, DOWN_SETS])
 @pytest.mark.parametrize(
     "poset",
     [
@@ -264,8 +267,8 @@ def test_both_samplers_at_24_items():
         (6, [*N_ORDER[1], *((x, y) for x in range(4) for y in (4, 5))]),
     ],
 )
-def test_draws_are_uniform(poset, method):
-    draws = le.draw_extensions(matrix(*poset), 6_000, rng=11, method=method)
+def test_draws_are_uniform(poset, max_down_sets):
+    draws = le.draw_extensions(matrix(*poset), 6_000, rng=11, max_down_sets=max_down_sets)
     assert draws.dtype == np.int16
     assert pvalue_uniform(draws, extensions(*poset)) > 1e-3
 
@@ -273,9 +276,9 @@ def test_draws_are_uniform(poset, method):
 def test_choice_of_the_sampler():
     """Coupling from the past for more than 100,000 down-sets."""
     fence = [(x + (x % 2 == 0), x + (x % 2 == 1)) for x in range(29)]
-    for poset, other in ((CROWN, "down-sets"), ((30, fence), "coupling")):
+    for poset, other in ((CROWN, DOWN_SETS), ((30, fence), COUPLING)):
         draws = le.draw_extensions(matrix(*poset), 5, rng=2)
-        assert np.array_equal(draws, le.draw_extensions(matrix(*poset), 5, rng=2, method=other))
+        assert np.array_equal(draws, le.draw_extensions(matrix(*poset), 5, rng=2, max_down_sets=other))
 
 
 def test_draws_depend_on_the_seed():
@@ -313,8 +316,6 @@ def test_invalid_relations():
         le.count_extensions([[1]])
     with pytest.raises(RankingError, match=r"before: item 0 .* item 2"):
         le.count_extensions([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
-    with pytest.raises(ValueError, match="method"):
-        le.draw_extensions([[0]], 1, method="fast")
 
 
 def test_too_many_down_sets():

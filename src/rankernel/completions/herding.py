@@ -8,17 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils import FloatArray, RankArray
+from rankernel._utils import FloatArray, Mask, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_list
 from rankernel._utils.resources import check_bytes
 from rankernel.completions.draws import Antithetic, FullKernel, row_streams
-from rankernel.completions.linear_extensions import (
-    all_completions,
-    count_extensions,
-    draw_extensions,
-    enumerate_extensions,
-    n_completions,
-)
+from rankernel.completions.linear_extensions import count_extensions, draw_extensions, enumerate_extensions
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.kernels.base import as_kernel
@@ -118,19 +112,19 @@ def as_full_kernel(kernel: Any) -> FullKernel:
 
 def candidate_pool(one: Data, candidates: Any, seed: int) -> RankArray:
     """Return the full rankings to choose from: those given, all completions, or a random pool."""
+    before = relation_of(one)
     if candidates is None:
         with suppress(ExactnessError):
-            if count(one) <= MAX_ENUMERATED:
-                return enumerate_all(one)
+            if count_extensions(before) <= MAX_ENUMERATED:
+                return enumerate_extensions(before).astype(np.int32)
         candidates = POOL_SIZE
     if isinstance(candidates, int | np.integer):
         size = check_integer("candidates", candidates)
         if isinstance(one, Preferences):
-            return draw_extensions(one.before[0], size, rng=seed).astype(np.int32)
+            return draw_extensions(before, size, rng=seed).astype(np.int32)
         # Antithetic pairs contain the completion farthest from each candidate.
         return Antithetic().draw(one.ranks, size, row_streams(one.ranks, seed, "herding"))[0].astype(np.int32)
     given = as_rankings(candidates, "candidates")
-    before = one.before[0] if isinstance(one, Preferences) else relations_of_ranks(one.ranks)[0]
     x, y = np.nonzero(covering(before))
     full = given.is_full() and given.n_items == one.n_items and len(given) > 0
     if not full or not (given.ranks[:, x] < given.ranks[:, y]).all():
@@ -138,16 +132,9 @@ def candidate_pool(one: Data, candidates: Any, seed: int) -> RankArray:
     return given.ranks
 
 
-def count(one: Data) -> int:
-    """Return the number of completions."""
-    return count_extensions(one.before[0]) if isinstance(one, Preferences) else n_completions(one.ranks[0])
-
-
-def enumerate_all(one: Data) -> RankArray:
-    """Return all completions."""
-    if isinstance(one, Preferences):
-        return enumerate_extensions(one.before[0]).astype(np.int32)
-    return all_completions(one.ranks[0]).astype(np.int32)
+def relation_of(one: Data) -> Mask:
+    """Return which item is before which; the completions are the linear extensions of this relation."""
+    return one.before[0] if isinstance(one, Preferences) else relations_of_ranks(one.ranks)[0]
 
 
 def first_minimum(scores: FloatArray) -> int:

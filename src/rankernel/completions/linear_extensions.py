@@ -7,8 +7,8 @@ completions to completions only for bucket orders with free items.
 
 from __future__ import annotations
 
-from math import comb, factorial, gcd, prod
-from typing import Any, Literal, NamedTuple, get_args
+from math import comb, factorial, prod
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +17,12 @@ from rankernel._loops.compiled import compiled, compiled_strictly
 from rankernel._loops.pairs import popcount
 from rankernel._loops.random_streams import GOLDEN, mix
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import Seed, as_generator, check_choice, check_integer, check_list, printable
+from rankernel._utils.checks import Seed, as_generator, check_integer, check_list, printable
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, as_rankings, check_positions, count_completions, relations_of_ranks
 
-DrawMethod = Literal["auto", "down-sets", "coupling"]
 Marginals = tuple[FloatArray, FloatArray]
 
 MAX_COMPLETIONS, MAX_EXTENSIONS = 5_000_000, 1_000_000
@@ -172,13 +171,11 @@ class DownSets(NamedTuple):
         return lattice
 
     def n_paths(self) -> int:
-        """Return the exact number of paths, by the Chinese remainder theorem."""
-        number, modulus = 0, 1
-        for factor in coprime_moduli(factorial(int(self.item.max()) + 1)):
-            remainder = int(n_paths_modulo(self, np.uint64(factor)))
-            number += modulus * ((remainder - number) * pow(modulus, -1, factor) % factor)
-            modulus *= factor
-        return number
+        """Return the exact number of paths."""
+        paths = [1] * len(self.sets)  # from each down-set to the top
+        for s in range(len(paths) - 2, -1, -1):
+            paths[s] = sum(paths[t] for t in self.target[self.start[s] : self.start[s + 1]].tolist())
+        return paths[0]
 
     def discordance_costs(self, center: NDArray[np.integer[Any]]) -> Costs:
         """Return the number of discordant pairs with a full ranking that each step adds."""
@@ -195,17 +192,6 @@ def bit_rows(relation: Mask) -> Words:
     padded = np.zeros((len(relation), 64 * n_words), dtype=bool)
     padded[:, : relation.shape[1]] = relation
     return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
-
-
-def coprime_moduli(bound: int) -> list[int]:
-    """Return pairwise coprime numbers just below 2^62 whose product exceeds the bound."""
-    moduli: list[int] = []
-    candidate = 2**62 - 1
-    while prod(moduli) <= bound:
-        if all(gcd(candidate, modulus) == 1 for modulus in moduli):
-            moduli.append(candidate)
-        candidate -= 2
-    return moduli
 
 
 @compiled
@@ -282,21 +268,6 @@ def step_costs(lattice: DownSets, later: Words) -> Costs:
                 discordant += np.int64(popcount(lattice.sets[s, w] & later[lattice.item[e], w]))
             costs[e] = discordant
     return costs
-
-
-@compiled
-def n_paths_modulo(lattice: DownSets, modulus: np.uint64) -> np.uint64:
-    """Return the number of paths modulo an integer below 2^63."""
-    paths = np.zeros(len(lattice.sets), dtype=np.uint64)
-    paths[-1] = ONE
-    for s in range(len(paths) - 2, -1, -1):
-        total = ZERO
-        for e in range(lattice.start[s], lattice.start[s + 1]):
-            total += paths[lattice.target[e]]
-            if total >= modulus:
-                total -= modulus
-        paths[s] = total
-    return paths[0]
 
 
 @compiled_strictly
@@ -506,26 +477,24 @@ def all_extensions(predecessors: Words, n_extensions: int) -> FullRanks:
 # ---------------------------------------------------------------------- uniform draws
 
 
-def draw_extensions(before: ArrayLike, n_draws: int, *, rng: Seed = None, method: DrawMethod = "auto") -> FullRanks:
+def draw_extensions(
+    before: ArrayLike, n_draws: int, *, rng: Seed = None, max_down_sets: int = FEW_DOWN_SETS
+) -> FullRanks:
     """Return independent, exactly uniform linear extensions as positions of the items, shape (n_draws, n_items).
 
-    Prime parts are drawn on their lattice of down-sets, or by coupling from the past where the lattice is large.
+    Prime parts are drawn on their lattice of down-sets, or by coupling from the past where the lattice is larger than
+    ``max_down_sets``.
     """
-    check_choice("method", method, get_args(DrawMethod))
-    return draw_part(decompose(check_relation(before)), n_draws, as_generator(rng), method)
+    return draw_part(decompose(check_relation(before)), n_draws, as_generator(rng), max_down_sets)
 
 
-def draw_part(part: Part, n_draws: int, rng: np.random.Generator, method: DrawMethod) -> FullRanks:
+def draw_part(part: Part, n_draws: int, rng: np.random.Generator, max_down_sets: int) -> FullRanks:
     """Return uniform linear extensions of a part, as positions among its items."""
     size = len(part.items)
     if part.kind == "antichain":
         return random_permutations(n_draws, size, rng)
     if part.kind == "prime":
-        lattice = None
-        if method == "down-sets":
-            lattice = DownSets.required(part.before)
-        elif method == "auto":
-            lattice = DownSets.of(part.before, FEW_DOWN_SETS)
+        lattice = DownSets.of(part.before, max_down_sets)
         if lattice is None:
             return draw_by_coupling_from_the_past(part.before, n_draws, rng)
         return draw_paths(lattice, step_probabilities(lattice, lattice.equal_costs(), 0.0), rng.random((n_draws, size)))
@@ -536,7 +505,7 @@ def draw_part(part: Part, n_draws: int, rng: np.random.Generator, method: DrawMe
         positions = random_permutations(n_draws, size, rng)
     for inner in part.parts:
         chosen, positions = np.split(positions, [len(inner.items)], axis=1)
-        inside = draw_part(inner, n_draws, rng, method).astype(np.intp)
+        inside = draw_part(inner, n_draws, rng, max_down_sets).astype(np.intp)
         chosen = np.broadcast_to(np.sort(chosen, axis=1), inside.shape)
         ranks[:, np.searchsorted(part.items, inner.items)] = np.take_along_axis(chosen, inside, axis=1)
     return ranks
