@@ -439,7 +439,7 @@ def test_cluster_picture(votes):
 
 
 def test_only_report_computes_contests(votes, monkeypatch):
-    monkeypatch.setattr("rankernel.reports.summary.count_contests", None)  # slow for many items
+    monkeypatch.setattr("rankernel.reports.ballots.count_contests", None)  # slow for many items
     assert run("cluster", votes, "--k", 2, "-o", "labels.csv").exit_code == 0
     assert run("map", votes, "-o", "map.csv").exit_code == 0
 

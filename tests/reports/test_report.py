@@ -26,17 +26,18 @@ from rankernel.errors import MissingExtraError, RankingError
 from rankernel.reports.ballots import Source, distinct_ballots, mean_positions, sample_voters, view_of
 from rankernel.reports.clusters import Settings, distinctions, letter
 from rankernel.reports.groups import (
+    QUANTILE,
     bootstrap_intervals,
     compare_groups,
     excludes_zero,
     groups_in_pairs,
     groups_to_compare,
     pairs_in_words,
-    wilson_interval,
 )
 from rankernel.reports.page import content_policy, environment, palette, png_address, render_page, script_data
 from rankernel.reports.summary import summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
+from rankernel.stats.differences import share_intervals
 from rankernel.stats.groups import k_sample_test
 
 HOSTILE = [
@@ -405,7 +406,9 @@ def test_undecided_voters_count_for_neither_side_of_a_pair():
 @pytest.mark.parametrize(("successes", "trials"), [(0, 7), (3, 8), (9, 9), (480, 1000)])
 def test_wilson_interval_matches_scipy(successes, trials):
     expected = binomtest(successes, trials).proportion_ci(0.95, method="wilson")
-    assert wilson_interval(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    share = np.array([successes / trials])
+    low, high = share_intervals(share, share * (1 - share), np.array([trials]), QUANTILE)
+    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 def test_bootstrap_intervals_match_the_normal_ones():

@@ -66,8 +66,8 @@ def test_fields_are_filled_once():
 
 def test_nouns():
     wording = Wording("city", "judge")
-    assert (wording.items, wording.voters, wording.ballot) == ("cities", "judges", "ranking")
-    assert Wording().ballot == "ballot"
+    assert tuple(wording.nouns[name] for name in ("items", "voters", "ballot")) == ("cities", "judges", "ranking")
+    assert Wording().nouns["ballot"] == "ballot"
     assert [pluralized(noun) for noun in ("box", "day", "dish")] == ["boxes", "days", "dishes"]
     assert with_article("apple") == "an apple"
 

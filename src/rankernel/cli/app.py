@@ -323,13 +323,12 @@ def cluster(reading: Reading, computing: Computing, writing: Writing, cutting: C
                 write_rows(temporary, *table_of_rows(summary, {"cluster": labels}))
             else:
                 draw_dendrogram(temporary, summary, clustering)
-    from rankernel.reports.findings import cluster_numbers
-    from rankernel.reports.summary import reason_for_clusters
+    from rankernel.reports.summary import cluster_numbers, evidence_for_clusters
 
     facts, n_clusters, reason = (
         job.facts(summary.embedding.values),
         len(clustering.clusters),
-        reason_for_clusters(summary),
+        evidence_for_clusters(summary),
     )
     facts["clusters"] = f"{n_clusters} by {cutting.linkage} linkage; choose another number with --k"
     if summary.view.sampled:
@@ -360,7 +359,8 @@ def draw_dendrogram(path: Path, summary: Summary, clustering: Clustering) -> Non
         names = [f"{each.title} ({percent(each.share)} of all)" for each in clustering.clusters]
         named = {"groups": clustering.shown, "names": names}
     ax = plots.dendrogram(clustering.tree, leaves=leaves, counts=view.counts, **named)
-    title = f"{summary.source.title}: the most common {words.ballot} of each branch, and its {words.voters}"
+    nouns = words.nouns
+    title = f"{summary.source.title}: the most common {nouns['ballot']} of each branch, and its {nouns['voters']}"
     ax.set_title(plots.escape_math(title), loc="left")
     plots.save(ax, path)
 
@@ -396,7 +396,8 @@ def print_clusters(facts: dict[str, str], summary: Summary, clustering: Clusteri
     print_facts(screen, facts)
     words, items = summary.wording, short_names(summary.ballots.rankings.items, 20)
     marks = short_names(tuple(each.distinction.label for each in clustering.clusters), 40)
-    rows = [["", words.voters, "", "distinction", "consensus", f"higher or lower than overall, in {words.unit}"]]
+    shift_head = f"higher or lower than overall, in {words.nouns['unit']}"
+    rows = [["", words.nouns["voters"], "", "distinction", "consensus", shift_head]]
     for each, mark in zip(clustering.clusters, marks, strict=True):
         largest = largest_shifts(each.shift, words.min_shift, limit=4)
         shifts = ", ".join(f"{words.signed_shift(float(each.shift[item]))} {items[item]}" for item in largest)
@@ -541,7 +542,7 @@ def report(
         facts["shown"] = f"{sample_text(summary)}; the map is of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
-        from rankernel.reports.findings import findings_of
+        from rankernel.reports.summary import findings_of
 
         print_json(facts | findings_of(summary))
         return

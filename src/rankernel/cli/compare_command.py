@@ -79,8 +79,8 @@ def compare(reading: Reading, computing: Computing, showing: Showing, testing: T
         compare_sequentially(source, kernel, method, facts, showing)
         return
     from rankernel.reports.clusters import Settings
-    from rankernel.reports.findings import group_numbers
     from rankernel.reports.groups import compare_battles, groups_to_compare
+    from rankernel.reports.summary import group_numbers
 
     settings = Settings(method=method, n_permutations=testing.permutations, rng=computing.seed)
     groups = groups_to_compare(source, None)
@@ -250,7 +250,7 @@ def print_comparisons(facts: dict[str, str], source: Source, found: GroupCompari
     verdict = "differ" if found.joint.pvalue <= ALPHA else "do not differ significantly"
     screen.print(f"\n{printable(f'{subject} {verdict}: {joint_text(found)}')}\n", style="bold")
     if found.n_groups > 2:
-        rows = [["groups", words.voters, "p-value, corrected", "effect (95% interval)", ""]]
+        rows = [["groups", words.nouns["voters"], "p-value, corrected", "effect (95% interval)", ""]]
         print_table(screen, rows + [pair_cells(found, pair) for pair in found.pairs[:MAX_LINES]])
         if len(found.pairs) > MAX_LINES:
             screen.print(f"and {len(found.pairs) - MAX_LINES:,} more pairs of groups; --json prints all of them")

@@ -191,9 +191,8 @@ def report(
     from rankernel.learn.hierarchy import Linkage
     from rankernel.reports.ballots import Source
     from rankernel.reports.clusters import Settings
-    from rankernel.reports.findings import findings_of
     from rankernel.reports.page import pictures, render_page
-    from rankernel.reports.summary import headline, summarize
+    from rankernel.reports.summary import findings_of, headline, summarize
 
     for name, text in (("title", title), ("group_name", group_name), ("noun", noun), ("voter", voter)):
         if text is not None:

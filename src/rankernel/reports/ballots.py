@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,6 @@ from rankernel.io.source import FileSource
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE, Rankings
 from rankernel.reports.text import Wording, plural
-
-if TYPE_CHECKING:
-    from rankernel.models.leaderboard import Leaderboard
 
 UNNAMED = "(none)"  # shown for a group whose name is empty
 ELECTION_WORDS = ("election", "mayor", "council", "ward", "precinct", "senate", "leader", "supervisor", "blt", "seats")
@@ -130,7 +127,7 @@ class Source:
         """The columns of the file that were ignored and the repairs, as sentences."""
         ignored, repairs = (self.about.ignored_text, self.about.repairs) if self.about else ("", None)
         n_cycles = 0 if self.comparisons else getattr(self.rankings, "n_contradicting", 0)
-        who = plural(n_cycles, f"{self.voter} has", f"{self.wording.voters} have")
+        who = plural(n_cycles, f"{self.voter} has", f"{self.wording.nouns['voters']} have")
         found = [f"Columns ignored: {ignored}."] * bool(ignored) + [f"Repaired: {repairs}."] * bool(repairs)
         return found + [f"{who} cyclic preferences, read as ties."] * bool(n_cycles)
 
@@ -193,18 +190,6 @@ def groups_of_judges(data: Comparisons, rankings: Data, by: Any) -> dict[str, ND
     return {"comparison_groups": labels[codes]}
 
 
-def find_leaderboard(data: Comparisons, seed: int) -> Leaderboard:
-    """Return the leaderboard by Bradley-Terry strengths or, if these do not exist, by mean win rates."""
-    from rankernel.models.leaderboard import leaderboard
-
-    found: Leaderboard
-    try:
-        found = leaderboard(data, rng=seed)
-    except RankingError:  # not all items are connected by wins in both directions
-        found = leaderboard(data, score="borda", rng=seed)
-    return found
-
-
 def behind(data: Comparisons, first: str, second: str) -> dict[str, int]:
     """Return the comparisons of two items: their number, wins, losses and ties, and the number of their judges."""
     a, b = data.items.index(first), data.items.index(second)
@@ -224,12 +209,6 @@ def sizes_of_items(data: Comparisons) -> tuple[IntArray, IntArray]:
         return n_comparisons, np.zeros_like(n_comparisons)
     distinct = np.unique(items * data.n_judges + np.concatenate([data.judge, data.judge]))
     return n_comparisons, np.bincount(distinct // data.n_judges, minlength=data.n_items)
-
-
-def judges_of_half(data: Comparisons) -> int:
-    """Return the smallest number of judges who made half of the comparisons."""
-    largest = np.sort(np.bincount(data.judge))[::-1]
-    return int(np.searchsorted(np.cumsum(largest), len(data) / 2) + 1)
 
 
 # ---------------------------------------------------------------------- distinct ballots
@@ -388,11 +367,6 @@ class Contests:
         return np.asarray(self.n_voters - self.ahead - self.ahead.T)
 
     @property
-    def any_undecided(self) -> bool:
-        """Whether some voter is undecided between two different items."""
-        return bool(np.triu(self.undecided, 1).any())
-
-    @property
     def beats(self) -> Mask:
         """Whether the first item wins its contest against the second."""
         return np.asarray(self.ahead > self.ahead.T)
@@ -449,11 +423,6 @@ class Round:
     n_exhausted: int  # ballots that count for none
     eliminated: tuple[int, ...] = ()  # items eliminated after this round; none after the last one
     is_tie: bool = False  # whether other items had as few votes, or in the last round the leader has no majority
-
-    @property
-    def leader(self) -> int:
-        """The item with most votes."""
-        return int(np.argmax(self.votes))
 
 
 def instant_runoff(rankings: Rankings) -> list[Round]:

@@ -21,27 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, Indices
-from rankernel.data import Data, with_counts
+from rankernel.data import Data, pairwise_wins, with_counts
 from rankernel.errors import Argument, RankingError
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.models.mallows import MallowsModel
-from rankernel.models.null_models import fit_mallows, fit_plackett_luce, sample_like
-from rankernel.models.plackett_luce import PlackettLuce
+from rankernel.learn.hierarchy import Linkage, flat_clusters, gram_distances, weighted_linkage
+from rankernel.models.null_models import Model, fit_mallows, fit_plackett_luce, sample_like
 from rankernel.rankings import Rankings
-from rankernel.reports.ballots import (
-    Ballots,
-    View,
-    count_contests,
-    first_counts,
-    sample_voters,
-    standings,
-    view_of,
-)
+from rankernel.reports.ballots import Ballots, View, first_counts, sample_voters, standings, view_of
 from rankernel.reports.text import Wording, ballot_text
 
-MAX_BALLOTS = 1500  # on the map and in the dendrogram
 N_COMPONENTS = 2
 N_FEATURES = 200
 MAX_NUMBERS = 2**25  # in the Nyström features of all ballots; very many ballots get fewer features
@@ -56,10 +46,7 @@ SAMPLE_SIZE = 400
 N_REPLICATES = 6  # simulated data sets of each model, and divisions into halves
 ALPHA = 0.01
 MIN_AGREEMENT = 0.5
-MODELS: dict[str, Callable[[Data], MallowsModel | PlackettLuce]] = {
-    "Plackett-Luce": fit_plackett_luce,
-    "Mallows": fit_mallows,
-}
+MODELS: dict[str, Callable[[Data], Model]] = {"Plackett-Luce": fit_plackett_luce, "Mallows": fit_mallows}
 MIN_SHARE = 0.5  # of the voters of a cluster, who share the preference that it is named after
 
 
@@ -76,7 +63,7 @@ class Settings:
     linkage: str = "ward"
     n_permutations: int = 999
     compare: tuple[str, ...] | None = None  # names of the groups to compare: all if None, none if empty
-    max_ballots: int = MAX_BALLOTS  # on the map and in the dendrogram
+    max_ballots: int = 1500  # on the map and in the dendrogram
     rng: int = 0
 
 
@@ -132,6 +119,8 @@ def embed_ballots(ballots: Ballots, view: View, settings: Settings) -> Embedding
 
 def relative_error(plan: Plan) -> float:
     """Return the standard error of kernel values, relative to their standard deviation between ballots."""
+    if plan._estimator is None:
+        return 0.0
     estimate = plan._part(slice(0, N_CHECKED)).estimate()
     off_diagonal = ~np.eye(len(estimate.value), dtype=bool)
     deviation = float(estimate.value[off_diagonal].std()) if off_diagonal.any() else 0.0
@@ -283,8 +272,6 @@ def adjusted_rand_index(first: Indices, second: Indices) -> float:
 
 def tree_of(gram: FloatArray, counts: NDArray[Any], linkage: str) -> FloatArray:
     """Return the linkage matrix of ballots weighted by their voters."""
-    from rankernel.learn.hierarchy import Linkage, gram_distances, weighted_linkage
-
     if len(gram) < 2:
         return np.empty((0, 4))
     return weighted_linkage(gram_distances(gram), counts, cast(Linkage, linkage))
@@ -292,8 +279,6 @@ def tree_of(gram: FloatArray, counts: NDArray[Any], linkage: str) -> FloatArray:
 
 def cut_tree(tree: FloatArray, n_clusters: int) -> Indices:
     """Return the cluster of each leaf; at most as many clusters as leaves."""
-    from rankernel.learn.hierarchy import flat_clusters
-
     if n_clusters == 1 or not len(tree):
         return np.zeros(len(tree) + 1, dtype=np.intp)
     return flat_clusters(tree, min(n_clusters, len(tree) + 1))
@@ -374,19 +359,12 @@ def cluster_ballots(ballots: Ballots, view: View, embedding: Embedding, settings
     labels = assign_all(cut_tree(tree, k), view, embedding)
     labels = np.argsort(np.argsort(-np.bincount(labels, rankings.counts), kind="stable"))[labels]  # the largest first
     rule, consensus = consensus_rule(settings.kernel, ballots)
-    parts = [rankings[np.flatnonzero(labels == number)] for number in range(int(labels.max()) + 1)]
-    clusters = [
-        Cluster(
-            letter(number),
-            distinction,
-            part.n_voters,
-            part.n_voters / rankings.n_voters,
-            consensus(part),
-            standings(part, share) - standings(rankings, share),
-            part[int(np.argmax(part.counts))],
-        )
-        for number, (part, distinction) in enumerate(zip(parts, distinctions(parts, share), strict=True))
-    ]
+    parts, overall = [rankings[labels == number] for number in range(int(labels.max()) + 1)], standings(rankings, share)
+    clusters: list[Cluster] = []
+    for part, distinction in zip(parts, distinctions(parts, share), strict=True):
+        name, part_share = letter(len(clusters)), part.n_voters / rankings.n_voters
+        shift, most_common = standings(part, share) - overall, part[int(np.argmax(part.counts))]
+        clusters.append(Cluster(name, distinction, part.n_voters, part_share, consensus(part), shift, most_common))
     return Clustering(tree, labels, labels[view.rows], clusters, evidence, rule)
 
 
@@ -452,7 +430,7 @@ def distinctions(parts: list[Data], approve_all_share: float | None = None) -> l
     """
     items, voters = parts[0].items, np.array([part.n_voters for part in parts], dtype=np.float64)
     wording, pairs = Wording(approvals=approve_all_share is not None), np.argwhere(~np.eye(len(items), dtype=bool))
-    of_parts = [(first_counts(part, approve_all_share), count_contests(part).ahead[*pairs.T]) for part in parts]
+    of_parts = [(first_counts(part, approve_all_share), pairwise_wins(part)[*pairs.T]) for part in parts]
     counts = np.stack([np.concatenate(both) for both in of_parts])
     shares, total = counts / voters[:, None], counts.sum(axis=0)
     others = (total - counts) / np.maximum(voters.sum() - voters, 1)[:, None]

@@ -17,7 +17,7 @@ from rankernel.gram.evaluator import slices
 from rankernel.reports.ballots import Ballots, Source, count_shares, sample_voters
 from rankernel.reports.clusters import Settings, affordable
 from rankernel.reports.text import join_names
-from rankernel.stats.differences import Differences, PairDifference
+from rankernel.stats.differences import Differences, PairDifference, share_intervals
 
 if TYPE_CHECKING:
     from rankernel.comparisons import Comparisons
@@ -34,6 +34,7 @@ MAX_PAIRS = 4  # pairs of items in such a description
 MAX_INTERVALS = 100  # pairs of groups whose effects get intervals; of more only those that are described in detail
 MAX_DRAWN = 7  # groups in one picture
 N_BOOTSTRAP = 999
+QUANTILE = 1.959963984540054  # of the normal distribution at 97.5%; SciPy's statistics are slow to import
 CHUNK = 2**22  # numbers drawn at once
 NUMBERS = ("statistic", "statistic_mcse", "pvalue", "moment_pvalue", "effect", "effect_mcse")
 
@@ -336,18 +337,11 @@ def differing_pairs(names: tuple[str, ...], groups: list[Comparisons]) -> Differ
             break
         if means[0, a, b] < means[1:, a, b].mean():
             a, b = b, a
-        n, both = games[:, a, b], (wins[:, a, b], wins[:, b, a])
-        shares, against = (tuple((each / n).tolist()) for each in both)
-        ends, ends_against = (tuple(map(wilson_interval, each.tolist(), n.tolist())) for each in both)
+        n, both = games[:, a, b], np.stack([wins[:, a, b], wins[:, b, a]]) / games[:, a, b]
+        limits = (each.tolist() for each in share_intervals(both, both * (1 - both), n, QUANTILE))
+        ends, ends_against = (tuple(zip(low, high, strict=True)) for low, high in zip(*limits, strict=True))
+        shares, against = map(tuple, both.tolist())
         contribution = float(contributions[a, b])
         found.append(PairDifference(items[a], items[b], shares, against, ends, ends_against, contribution, None))
     total = float(contributions[compared].sum())
     return Differences(names, (), tuple(found), total, 1 - ALPHA)
-
-
-def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
-    """Return the 95% interval of a proportion (Wilson 1927); SciPy's statistics are slow to import."""
-    square = 1.959963984540054**2  # quantile of the normal distribution at 97.5%
-    center = (successes + square / 2) / (trials + square)
-    half = (square * (successes * (trials - successes) / trials + square / 4)) ** 0.5 / (trials + square)
-    return max(center - half, 0.0), min(center + half, 1.0)

@@ -24,28 +24,15 @@ from numpy.typing import NDArray
 
 from rankernel import __version__
 from rankernel._utils import FloatArray, Indices, IntArray
-from rankernel.errors import require
 from rankernel.learn.hierarchy import node_clusters, node_summaries
 from rankernel.preferences import Preferences
 from rankernel.reports import summary as statements
+from rankernel.reports import text
 from rankernel.reports.ballots import SCORES, sizes_of_items
 from rankernel.reports.clusters import MAX_CLUSTERS, Clustering, largest_shifts, members
 from rankernel.reports.groups import Comparison, pairs_in_words, relative_error
 from rankernel.reports.summary import Summary
-from rankernel.reports.text import (
-    ballot_text,
-    effect_text,
-    fit_names,
-    join_names,
-    percent,
-    plural,
-    round_numbers,
-    sentences,
-    short_name,
-    short_names,
-    text_width,
-    wrap_names,
-)
+from rankernel.reports.text import percent, plural, text_width
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -55,7 +42,7 @@ if TYPE_CHECKING:
     from rankernel.stats.differences import Differences
 
 KINDS = ("full", "top-k", "exhaustive", "incomplete", "partial")
-COLOURS = 7  # of clusters and groups; a grey is shared by all others
+COLOURS = 7  # of clusters and groups; all others share a grey, with this number
 LIMITS = {
     "bars": 25,
     "branches": 30,  # of the dendrogram
@@ -97,13 +84,14 @@ def render_page(summary: Summary, max_numbers: int = MAX_NUMBERS) -> str:
     page = template.render(
         summary=summary,
         words=summary.wording,
-        say=summary.wording.say,
+        say=summary.say,
+        group_say=summary.source.group_wording.say,
         statements=statements,
         limits=LIMITS,
         group_name=summary.source.group_name or "group",
         kinds={kind: int(ballots.rankings.counts[kinds == kind].sum()) for kind in KINDS},
         drawings=drawings_of(summary),
-        board=board_table(summary) if summary.board else [],
+        board=board_table(summary),
         score=SCORES[summary.board.score] if summary.board else "",
         contests=contest_matrix(summary),
         runoff_order=np.lexsort([-each.votes for each in summary.rounds]).tolist() if summary.rounds else [],
@@ -132,16 +120,16 @@ def render_drawing(drawing: Drawing, key: Sequence[str] = (), standalone: bool =
 
     # Light wherever it is shown, as the background is not known.
     style = template_text("style.css").replace("screen and (prefers-color-scheme: dark)", "not all")
-    fields = {"key": key, "key_height": KEY_LINE * (len(key) + 0.5) if key else 0, "style": style}
-    size = {"width": drawing.width, "height": drawing.height, "label": drawing.label, "kind": drawing.kind}
+    key_height = KEY_LINE * (len(key) + 0.5) if key else 0
+    fields = {name: value for name, value in vars(drawing).items() if name != "parts"} | drawing.parts
     template = environment().get_template("pictures.svg")
-    return Markup(template.render(**drawing.parts, **size, **fields, standalone=standalone).lstrip())
+    svg = template.render(**fields, key=key, key_height=key_height, style=style, standalone=standalone)
+    return Markup(svg.lstrip())
 
 
 @cache
 def environment() -> Environment:
     """Return the jinja2 environment of the templates."""
-    require("jinja2", "report")
     from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 
     class CompiledTemplates(FileSystemBytecodeCache):
@@ -163,9 +151,8 @@ def environment() -> Environment:
         made.bytecode_cache = CompiledTemplates()
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     made.globals["draw"] = render_drawing
-    made.filters |= {"percent": percent, "round_numbers": round_numbers, "effect_text": effect_text}
-    made.filters["relative_error"] = relative_error
-    made.filters |= {"ballot_text": ballot_text, "short_name": short_name, "short_names": short_names}
+    filters = (percent, relative_error, text.ballot_text, text.effect_text, text.round_numbers, text.short_name)
+    made.filters |= {function.__name__: function for function in (*filters, text.short_names)}
     return made
 
 
@@ -236,11 +223,6 @@ def pictures(summary: Summary) -> Iterator[tuple[str, str]]:
             yield name, str(render_drawing(drawing, key if keyed else (), standalone=True))
 
 
-def colour_index(number: int) -> int:
-    """Return the colour of a cluster or group; those beyond the number of colours share the last one."""
-    return min(number, COLOURS)
-
-
 def coloured_groups(summary: Summary) -> list[int]:
     """Return the groups with a colour of their own, the largest ones; all others share one colour."""
     largest = np.argsort(-summary.ballots.by_group.sum(axis=0), kind="stable")
@@ -250,11 +232,11 @@ def coloured_groups(summary: Summary) -> list[int]:
 def cluster_key(summary: Summary) -> list[str]:
     """Return the meaning of each cluster colour: one cluster, the last colour all remaining ones."""
     clusters = summary.grouped.clusters if summary.grouped else []
-    names = list(short_names(tuple(cluster.title for cluster in clusters), 60))
+    names = list(text.short_names(tuple(cluster.title for cluster in clusters), 60))
     if len(clusters) <= COLOURS:
         return names
     others = ", ".join(cluster.name for cluster in clusters[COLOURS:])
-    return [*names[:COLOURS], summary.wording.say("other_clusters", names=others)]
+    return [*names[:COLOURS], summary.say("other_clusters", names=others)]
 
 
 # ---------------------------------------------------------------------- items
@@ -262,9 +244,9 @@ def cluster_key(summary: Summary) -> list[str]:
 
 def first_choices(summary: Summary, width: float, name_width: float, positions: bool) -> Drawing:
     """Return the bar chart of first choices or approvals, the largest first, with mean positions if they fit."""
-    shares, wording, items = summary.shares, summary.wording, summary.ballots.rankings.items
+    shares, say, items = summary.shares, summary.say, summary.items
     shown = np.lexsort((summary.positions, -shares))[: LIMITS["bars"]].tolist()
-    names = fit_names([items[item] for item in shown], name_width, BAR_TEXT)
+    names = text.fit_names([items[item] for item in shown], name_width, BAR_TEXT)
     left = 12 + max(text_width(name, BAR_TEXT) for name in names)
     scale = (width - left - (130 if positions else 50)) / max(float(shares[shown].max()), 1e-9)
     rows = [
@@ -277,15 +259,15 @@ def first_choices(summary: Summary, width: float, name_width: float, positions: 
         for item, name in zip(shown, names, strict=True)
     ]
     spoken = "; ".join(f"{items[item]}: {percent(float(shares[item]))}" for item in shown)
-    heads = {"bars": wording.say("axis_bars"), "positions": wording.say("axis_positions") if positions else ""}
+    heads = {"bars": say("axis_bars"), "positions": say("axis_positions") if positions else ""}
     parts = {"rows": rows, "left": left, "step": BAR_HEIGHT, "heads": heads}
-    return Drawing("bars", width, 22 + len(rows) * BAR_HEIGHT, f"{wording.say('bars_title')}. {spoken}.", parts)
+    return Drawing("bars", width, 22 + len(rows) * BAR_HEIGHT, f"{say('bars_title')}. {spoken}.", parts)
 
 
 def leaderboard_picture(summary: Summary, board: Leaderboard, width: float, name_width: float, right: float) -> Drawing:
     """Return the scores of a leaderboard with their intervals and intervals of ranks."""
-    shown, say = slice(LIMITS["bars"]), summary.wording.say
-    names = fit_names(board.items[shown], name_width, BAR_TEXT)
+    shown, say = slice(LIMITS["bars"]), summary.say
+    names = text.fit_names(board.items[shown], name_width, BAR_TEXT)
     left = 18 + max(text_width(each, BAR_TEXT) for each in names)
     intervals = board.intervals[shown]
     low, high = intervals.min(), intervals.max()
@@ -309,10 +291,10 @@ def leaderboard_picture(summary: Summary, board: Leaderboard, width: float, name
 
 
 def board_table(summary: Summary) -> list[list[str]]:
-    """Return the rows of the leaderboard as text: ranks, item, score and interval, comparisons, and judges if known."""
+    """Return the rows of a leaderboard as text: ranks, item, score and interval, comparisons, and judges if known."""
     board, data = summary.board, summary.source.comparisons
-    assert board is not None
-    assert data is not None
+    if board is None or data is None:
+        return []
     n_comparisons, n_judges = sizes_of_items(data)
     table = []
     for row in board.rows():
@@ -339,9 +321,9 @@ def contest_matrix(summary: Summary) -> dict[str, Any]:
         neither = float(undecided[row, column]) if any_undecided else None
         return {"ahead": wins, "undecided": neither, "colour": colour}
 
-    names = tuple(summary.ballots.rankings.items[item] for item in shown)
+    names = tuple(summary.items[item] for item in shown)
     cells = [[cell(row, column) for column in shown] for row in shown]
-    return {"shown": shown, "rows": short_names(names, 30), "columns": short_names(names, 22), "cells": cells}
+    return {"shown": shown, "rows": text.short_names(names, 30), "columns": text.short_names(names, 22), "cells": cells}
 
 
 def contests_picture(summary: Summary) -> Drawing:
@@ -349,15 +331,14 @@ def contests_picture(summary: Summary) -> Drawing:
     matrix = contest_matrix(summary)
     left, top = (14 + max(map(text_width, matrix[names])) for names in ("rows", "columns"))
     side = CONTEST_CELL * len(matrix["shown"])
-    label = summary.wording.say("contests_label", n_items=summary.wording.count_items(len(matrix["shown"])))
-    return Drawing(
-        "contests", left + side, top + side, label, matrix | {"left": left, "top": top, "cell": CONTEST_CELL}
-    )
+    label = summary.say("contests_label", n_items=summary.wording.count_items(len(matrix["shown"])))
+    parts = matrix | {"left": left, "top": top, "cell": CONTEST_CELL}
+    return Drawing("contests", left + side, top + side, label, parts)
 
 
 def cluster_shifts(summary: Summary, clustering: Clustering, number: int) -> Drawing | None:
     """Return the largest shifts of a cluster, on a scale common to all clusters; None if all are small."""
-    cluster, items, wording = clustering.clusters[number], summary.ballots.rankings.items, summary.wording
+    cluster, items, wording = clustering.clusters[number], summary.items, summary.wording
     shown = largest_shifts(cluster.shift, wording.min_shift)
     if not shown:
         return None
@@ -369,11 +350,11 @@ def cluster_shifts(summary: Summary, clustering: Clustering, number: int) -> Dra
             "length": scale * abs(float(cluster.shift[item])),
             "shift": wording.signed_shift(float(cluster.shift[item])),
         }
-        for item, name in zip(shown, fit_names([items[item] for item in shown], middle - 10), strict=True)
+        for item, name in zip(shown, text.fit_names([items[item] for item in shown], middle - 10), strict=True)
     ]
     shifts = "; ".join(f"{items[item]} {row['shift']}" for item, row in zip(shown, rows, strict=True))
     label = wording.say("shift_label", name=cluster.name, shifts=shifts)
-    parts = {"rows": rows, "middle": middle, "colour": colour_index(number)}
+    parts = {"rows": rows, "middle": middle, "colour": min(number, COLOURS)}
     return Drawing("shift", 300.0, 4 + 22.0 * len(rows), label, parts)
 
 
@@ -382,12 +363,12 @@ def cluster_shifts(summary: Summary, clustering: Clustering, number: int) -> Dra
 
 def pair_shares(summary: Summary, names: Sequence[str], differences: Differences | None) -> Drawing | None:
     """Return the shares of groups with a preference between pairs of items; None without such pairs."""
-    wording, pairs = summary.group_wording, pairs_in_words(differences)
+    wording, pairs = summary.source.group_wording, pairs_in_words(differences)
     if differences is None or not pairs:
         return None
     columns = [differences.groups.index(name) for name in names]
     items = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
-    short = dict(zip(items, fit_names(items, 125), strict=True))
+    short = dict(zip(items, text.fit_names(items, 125), strict=True))
     rows, spoken = [], []
     for pair in pairs:
         title = wording.say("pair_row", first=short[pair.first], second=short[pair.second])
@@ -395,17 +376,17 @@ def pair_shares(summary: Summary, names: Sequence[str], differences: Differences
         rows.append({"name": title, "marks": marks})
         whole = wording.say("pair_row", first=pair.first, second=pair.second)
         both = ([percent(each[group]) for group in columns] for each in (pair.shares, pair.against))
-        shares, against = (join_names(each, len(names)) for each in both)
+        shares, against = (text.join_names(each, len(names)) for each in both)
         spoken.append(wording.say("pair_shares", pair=whole, shares=shares, against=against))
-    label = wording.say("pairs_label", groups=join_names(names, len(names)), shares="; ".join(spoken))
+    label = wording.say("pairs_label", groups=text.join_names(names, len(names)), shares="; ".join(spoken))
     step, top = 24.0 + 13 * len(names), 6.0 + 16 * len(names)
-    parts = {"rows": rows, "groups": fit_names(names, 300), "step": step, "top": top}
+    parts = {"rows": rows, "groups": text.fit_names(names, 300), "step": step, "top": top}
     return Drawing("pairs", 340.0, top + step * len(pairs) + 22, label, parts)
 
 
 def null_histogram(summary: Summary, comparison: Comparison) -> Drawing:
     """Return the null distribution of the test of two groups with the observed statistic."""
-    width, statistic, say = 260.0, comparison.statistic, summary.wording.say
+    width, statistic, say = 260.0, comparison.statistic, summary.say
     null = np.zeros(1) if comparison.null is None else comparison.null
     low, high = min(float(null.min()), statistic, 0.0), max(float(null.max()), statistic)
     scale = (width - 20) / max(high - low, 1e-12)
@@ -446,16 +427,14 @@ def ballot_map(summary: Summary) -> Drawing:
     circles = []
     for row in np.argsort(-sizes, kind="stable").tolist():  # small points over large ones
         ballot = summary.ballots.rankings[view.rows[row]]
-        fields = {
-            "n_voters": wording.count_voters(int(ballot.counts[0])),
-            "text": ballot_text(ballot, limit=8, approvals=wording.approvals),
-        }
-        name = "point_label"
+        shown = text.ballot_text(ballot, limit=8, approvals=wording.approvals)
+        fields = {"n_voters": wording.count_voters(int(ballot.counts[0])), "text": shown}
         if summary.grouped:
-            name, fields["name"] = "point_label_cluster", summary.grouped.clusters[labels[row]].name
+            label = wording.say("point_label_cluster", name=summary.grouped.clusters[labels[row]].name, **fields)
+        else:
+            label = wording.say("point_label", **fields)
         x, y = coordinates[row].tolist()
-        colour = f"k{colour_index(labels[row])} {f'g{colours[groups[row]]}' if groups[row] >= 0 else 'gx'}"
-        label = wording.say(name, **fields)
+        colour = f"k{min(labels[row], COLOURS)} {f'g{colours[groups[row]]}' if groups[row] >= 0 else 'gx'}"
         circles.append({"x": x, "y": y, "r": float(sizes[row]), "row": row, "colours": colour, "label": label})
     # The map is drawn once and shown on large and on small screens, where titles are replaced by their letters.
     texts = [
@@ -485,7 +464,7 @@ def map_texts(
     suffix: str,
 ) -> dict[str, Any]:
     """Return the cluster titles, the names of the axes and the key of the sizes, in letters of the given sizes."""
-    say, counts = summary.wording.say, summary.view.counts
+    say, counts = summary.say, summary.view.counts
     first, second = (percent(share) for share in summary.embedding.variance.tolist())
     axes = [
         {"x": MAP_WIDTH, "y": MAP_HEIGHT - 6, "end": True, "text": say(f"map_right{suffix}", share=first)},
@@ -494,11 +473,11 @@ def map_texts(
     titles = cluster_titles(summary, coordinates, letters, label_width)
     sizes: list[dict[str, Any]] = []
     largest, x = int(counts.max()), 14.0
-    steps = sorted({1, max(round(largest / 4), 1), largest}) if largest > 1 else []
-    for step, r in zip(steps, (enlarged * radii(np.array(steps or [1]))).tolist(), strict=False):
-        text = summary.wording.count_voters(step) if step == largest else f"{step:,}"
-        sizes.append({"x": x + r, "y": MAP_HEIGHT - 6 - r, "r": r, "text_x": x + 2 * r + 5, "text": text})
-        x += 2 * r + 14 + text_width(text, axis)
+    steps = sorted({1, max(round(largest / 4), 1), largest})
+    for step, r in zip(steps, (enlarged * radii(np.array(steps))).tolist(), strict=True) if largest > 1 else ():
+        shown = summary.wording.count_voters(step) if step == largest else f"{step:,}"
+        sizes.append({"x": x + r, "y": MAP_HEIGHT - 6 - r, "r": r, "text_x": x + 2 * r + 5, "text": shown})
+        x += 2 * r + 14 + text_width(shown, axis)
     return {"name": name, "titles": titles, "axes": axes, "sizes": sizes}
 
 
@@ -521,7 +500,7 @@ def cluster_titles(
         y = max(y, 2.5 * letters)  # below the name of the axis
         while any(abs(y - other["y"]) < gap and abs(x - other["x"]) < half + other["half"] for other in titles):
             y += gap / 2
-        titles.append({"x": x, "y": y, "half": half, "text": title, "colour": colour_index(number)})
+        titles.append({"x": x, "y": y, "half": half, "text": title, "colour": min(number, COLOURS)})
     return titles
 
 
@@ -553,7 +532,7 @@ def dendrogram(
     drawn = scipy_dendrogram(tree, p=n_branches, truncate_mode="lastp", no_plot=True, link_color_func=record)
 
     def colour_of(node: int) -> str:  # links between clusters have no colour
-        return f"branch k{colour_index(clusters[node])}" if clusters[node] >= 0 else "branch"
+        return f"branch k{min(clusters[node], COLOURS)}" if clusters[node] >= 0 else "branch"
 
     lines = []
     for node, positions in zip(nodes, drawn["icoord"], strict=True):
@@ -564,10 +543,10 @@ def dendrogram(
         lines.append({"path": f"M{x_of[node]:.1f} {top:.1f}V{bottom:.1f}", "colour": colour_of(node)})
     common, _, voters = node_summaries(tree, view.counts)
     ballots = (summary.ballots.rankings[int(view.rows[common[node]])] for node in drawn["leaves"])
-    texts = [ballot_text(ballot, ballot.n_items, 18, wording.approvals) for ballot in ballots]
+    texts = [text.ballot_text(ballot, ballot.n_items, 18, wording.approvals) for ballot in ballots]
     branches = []
     for index, (node, shown) in enumerate(
-        zip(drawn["leaves"], wrap_names(texts, width - right - 62, n_lines), strict=True)
+        zip(drawn["leaves"], text.wrap_names(texts, width - right - 62, n_lines), strict=True)
     ):
         y, half = TREE_TOP + (index + 0.5) * row_height, 5.0 if node >= n_leaves else 0.0
         first_line = y + 4.5 - LINE * (len(shown) - 1) / 2
@@ -575,7 +554,7 @@ def dendrogram(
             {
                 "y": y + 4.5,
                 "wedge": f"M{x_of[node]:.1f} {y:.1f}L{right:g} {y - half:.1f}V{y + half:.1f}Z",
-                "colour": colour_index(int(clustering.shown[common[node]])),
+                "colour": min(int(clustering.shown[common[node]]), COLOURS),
                 "voters": f"{int(voters[node]):,}",
                 "lines": [{"y": first_line + LINE * number, "text": line} for number, line in enumerate(shown)],
             }
@@ -590,7 +569,7 @@ def dendrogram(
         "left": TREE_LEFT,
         "cut": {"x": cut, "text": title, "text_x": max(cut, text_width(title, 12.5) / 2)},
         "head": wording.say(head),
-        "voters": wording.voters,
+        "voters": wording.nouns["voters"],
         "far": wording.say("tree_far"),
         "near": wording.say("tree_near"),
     }
@@ -626,7 +605,7 @@ def gram_picture(
     for start, end in pairwise([0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]):
         a, b = (side * edge / len(labels) for edge in (start, end))
         number, y = int(labels[start]), max(GRAM_TOP + (a + b) / 2 + 4, next_y)
-        next_y, name, colour = y + 15, names[number], colour_index(number)
+        next_y, name, colour = y + 15, names[number], min(number, COLOURS)
         strips.append({"start": a + 1, "length": max(b - a - 2, 1.0), "y": y, "name": name, "colour": colour})
     right = left + side + key_width
     parts = {
@@ -706,19 +685,20 @@ def script_data(summary: Summary, max_numbers: int = MAX_NUMBERS) -> dict[str, A
     first_items = order[:MAX_SCRIPT_ITEMS]
     both = np.ix_(first_items, first_items)
     ahead = summary.contests.ahead if data is None else data.wins
-    rows_of_script = (
-        {"pairs": rankings.to_pairs()} if isinstance(rankings, Preferences) else {"ranks": rankings.ranks.tolist()}
-    )
+    if isinstance(rankings, Preferences):
+        stated: dict[str, Any] = {"pairs": rankings.to_pairs()}
+    else:
+        stated = {"ranks": rankings.ranks.tolist()}
     return {
         "nouns": wording.nouns,
-        "sentences": sentences()["script"],
+        "sentences": text.sentences()["script"],
         "approvals": wording.approvals,
         "approveAllShare": summary.ballots.approve_all_share,
         "minShift": wording.min_shift,
         "items": list(rankings.items),
         "groups": list(summary.ballots.groups),
         "clusters": [cluster.title for cluster in summary.grouped.clusters] if summary.grouped else [],
-        **rows_of_script,
+        **stated,
         "voters": rankings.counts.tolist(),
         "weights": summary.view.counts.tolist(),
         "labels": summary.labels[rows].tolist(),

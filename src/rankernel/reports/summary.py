@@ -1,10 +1,10 @@
-"""The results of a report (ballots, standing of the items, map, clusters, groups) and the sentences about them."""
+"""The results of a report (ballots, standing of the items, map, clusters, groups), as sentences and as numbers."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,61 +14,11 @@ from rankernel._utils import FloatArray, Indices, Mask
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
-from rankernel.reports.ballots import (
-    SCORES,
-    Ballots,
-    Contests,
-    KemenyRanking,
-    Round,
-    Source,
-    View,
-    behind,
-    count_contests,
-    distinct_ballots,
-    find_kemeny_ranking,
-    find_leaderboard,
-    first_counts,
-    has_preference,
-    instant_runoff,
-    judges_of_half,
-    mean_positions,
-)
-from rankernel.reports.clusters import (
-    MIN_BALLOTS,
-    MIN_VOTERS,
-    N_REPLICATES,
-    Cluster,
-    Clustering,
-    Embedding,
-    Evidence,
-    Settings,
-    check_n_clusters,
-    choose_view,
-    cluster_ballots,
-    embed_ballots,
-)
-from rankernel.reports.groups import (
-    ALPHA,
-    N_BOOTSTRAP,
-    Comparison,
-    GroupComparisons,
-    compare_battles,
-    compare_groups,
-    excludes_zero,
-    groups_to_compare,
-)
-from rankernel.reports.text import (
-    Wording,
-    ballot_text,
-    effect_text,
-    join_names,
-    percent,
-    plural,
-    pvalue_text,
-    round_numbers,
-    short_name,
-    signed,
-)
+from rankernel.reports import ballots, clusters, groups, text
+from rankernel.reports.ballots import SCORES, Ballots, Contests, KemenyRanking, Round, Source, View
+from rankernel.reports.clusters import Cluster, Clustering, Embedding, Evidence, Settings
+from rankernel.reports.groups import Comparison, GroupComparisons
+from rankernel.reports.text import Wording, join_names, percent, plural
 
 if TYPE_CHECKING:
     from rankernel.models.leaderboard import Leaderboard
@@ -96,13 +46,19 @@ class Summary:
     @cached_property
     def contests(self) -> Contests:
         """The head-to-head contests; computed on access, as many items take long."""
-        return count_contests(self.ballots.rankings)
+        return ballots.count_contests(self.ballots.rankings)
 
     @cached_property
     def board(self) -> Leaderboard | None:
-        """The leaderboard of comparisons; None for rankings."""
-        data = self.source.comparisons
-        return None if data is None else find_leaderboard(data, self.settings.rng)
+        """The leaderboard of comparisons: by Bradley-Terry strengths, else by mean win rates; None for rankings."""
+        if self.source.comparisons is None:
+            return None
+        from rankernel.models.leaderboard import leaderboard
+
+        try:
+            return leaderboard(self.source.comparisons, rng=self.settings.rng)
+        except RankingError:  # not all items are connected by wins in both directions
+            return leaderboard(self.source.comparisons, score="borda", rng=self.settings.rng)
 
     @property
     def shows_voters(self) -> bool:
@@ -118,10 +74,8 @@ class Summary:
         """
         data = self.source.comparisons
         if data is None or self.board is None:
-            ahead, undecided = (
-                100 * each / self.contests.n_voters for each in (self.contests.ahead, self.contests.undecided)
-            )
-            return self.kemeny.order, ahead, undecided
+            contests, n_voters = self.contests, self.contests.n_voters
+            return self.kemeny.order, 100 * contests.ahead / n_voters, 100 * contests.undecided / n_voters
         order = np.array([data.items.index(item) for item in self.board.items])
         games = data.wins + data.wins.T + data.ties
         games[games == 0] = np.nan
@@ -130,7 +84,7 @@ class Summary:
     @cached_property
     def kemeny(self) -> KemenyRanking:
         """The Kemeny ranking; computed on access."""
-        return find_kemeny_ranking(self.contests, self.settings.rng)
+        return ballots.find_kemeny_ranking(self.contests, self.settings.rng)
 
     @cached_property
     def rounds(self) -> list[Round]:
@@ -139,24 +93,24 @@ class Summary:
         is_election = self.source.noun == "candidate" and not self.wording.approvals and rankings.n_items > 2
         if not is_election or not isinstance(rankings, Rankings) or not self.has_preference.any():
             return []
-        return instant_runoff(rankings)
+        return ballots.instant_runoff(rankings)
 
     @cached_property
     def positions(self) -> FloatArray:
         """The mean position of each item, from 1."""
-        return mean_positions(self.ballots.rankings)
+        return ballots.mean_positions(self.ballots.rankings)
 
     @cached_property
     def shares(self) -> FloatArray:
         """The share of voters with each item first, or of all voters who approve of it."""
         rankings, share = self.ballots.rankings, self.ballots.approve_all_share
         voters = self.has_preference if share is None else slice(None)
-        return first_counts(rankings, share) / max(int(rankings.counts[voters].sum()), 1)
+        return ballots.first_counts(rankings, share) / max(int(rankings.counts[voters].sum()), 1)
 
     @property
     def has_preference(self) -> Mask:
         """Whether each ballot ranks some item above another."""
-        return has_preference(self.ballots.rankings)
+        return ballots.has_preference(self.ballots.rankings)
 
     @property
     def wording(self) -> Wording:
@@ -164,9 +118,14 @@ class Summary:
         return self.source.wording
 
     @property
-    def group_wording(self) -> Wording:
-        """The nouns of tests between groups, which may be groups of comparisons."""
-        return self.source.group_wording
+    def say(self) -> Callable[..., str]:
+        """The function that fills in the fields of a sentence."""
+        return self.source.wording.say
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The names of the items."""
+        return self.ballots.rankings.items
 
     @property
     def labels(self) -> Indices:
@@ -189,27 +148,27 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
             f"{source.origin or source.title} has {n_items:,} items, and all pairs are compared, of at most "
             f"{MAX_ITEMS:,} items; leave out rarely ranked items"
         )
-    groups = groups_to_compare(source, settings.compare)  # raises before anything is computed
+    compared = groups.groups_to_compare(source, settings.compare)  # raises before anything is computed
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         step("Ballots")
-        ballots = distinct_ballots(source)
+        distinct = ballots.distinct_ballots(source)
         step("Kernel values and map")
-        settings = replace(settings, kernel=settings.kernel.resolve(ballots.rankings))
-        view = choose_view(ballots, settings)
-        check_n_clusters(settings.n_clusters, ballots, view)
-        embedding = embed_ballots(ballots, view, settings)
+        settings = replace(settings, kernel=settings.kernel.resolve(distinct.rankings))
+        view = clusters.choose_view(distinct, settings)
+        clusters.check_n_clusters(settings.n_clusters, distinct, view)
+        embedding = clusters.embed_ballots(distinct, view, settings)
         step("Clusters")
-        clustering, comparisons = cluster_ballots(ballots, view, embedding, settings), None
+        clustering, comparisons = clusters.cluster_ballots(distinct, view, embedding, settings), None
         if source.is_grouped and settings.compare != ():
             step("Comparing groups")
             if source.comparison_groups is None:
-                comparisons = compare_groups(ballots, groups, settings)
+                comparisons = groups.compare_groups(distinct, compared, settings)
             else:
-                comparisons = compare_battles(source, groups, settings)
+                comparisons = groups.compare_battles(source, compared, settings)
         step("Drawing")
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
-    return Summary(source, settings, ballots, view, embedding, clustering, comparisons, notes)
+    return Summary(source, settings, distinct, view, embedding, clustering, comparisons, notes)
 
 
 # ---------------------------------------------------------------------- headline and standing
@@ -217,36 +176,28 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
 
 def headline(summary: Summary) -> str:
     """Return the size of the data and the winner of the head-to-head contests, or the first of a leaderboard."""
-    if summary.board is not None:
-        return f"{comparison_sizes(summary)} {leader(summary, summary.board)}"
-    rankings, say = summary.ballots.rankings, summary.wording.say
-    fields = {
-        "n_voters": summary.wording.count_voters(rankings.n_voters),
-        "n_items": summary.wording.count_items(rankings.n_items),
-    }
+    rankings, wording, battles = summary.ballots.rankings, summary.wording, summary.source.comparisons
+    n_items = wording.count_items(rankings.n_items)
+    if summary.board is not None and battles is not None:
+        judges = battle_judges(summary, battles.n_judges)
+        sizes = wording.say("battles", n=plural(len(battles), "comparison"), n_items=n_items, by=judges)
+        return f"{sizes} {leader(summary, summary.board)}"
+    fields = {"n_voters": wording.count_voters(rankings.n_voters), "n_items": n_items}
     if rankings.n_voters == 1 and rankings.n_items > 1:
-        text = ballot_text(rankings, limit=MAX_NAMES, length=60, approvals=summary.wording.approvals)
-        return say("one_ballot", text=text, **fields)
-    data = say("data_of_pairs" if isinstance(rankings, Preferences) else "data", **fields)
+        ballot = text.ballot_text(rankings, limit=MAX_NAMES, length=60, approvals=wording.approvals)
+        return wording.say("one_ballot", text=ballot, **fields)
+    data = wording.say("data_of_pairs" if isinstance(rankings, Preferences) else "data", **fields)
     return data if rankings.n_items < 2 else f"{data} {winner(summary)}"
-
-
-def comparison_sizes(summary: Summary) -> str:
-    """Return the number of comparisons, items and judges."""
-    data, wording = summary.source.comparisons, summary.wording
-    assert data is not None
-    sizes = {"n": plural(len(data), "comparison"), "n_items": wording.count_items(data.n_items)}
-    return wording.say("battles", **sizes, by=battle_judges(summary, data.n_judges))
 
 
 def battle_judges(summary: Summary, number: int) -> str:
     """Return a number of judges, if they are known."""
-    return summary.wording.say("by_judges", n_voters=summary.wording.count_voters(number)) if number else ""
+    return summary.say("by_judges", n_voters=summary.wording.count_voters(number)) if number else ""
 
 
 def leader(summary: Summary, board: Leaderboard) -> str:
     """Return the first item of a leaderboard, and the ranks that are possible."""
-    say, first = summary.wording.say, np.flatnonzero(board.ranks == 1)
+    say, first = summary.say, np.flatnonzero(board.ranks == 1)
     fields = {"score": SCORES[board.score], "confidence": percent(board.confidence_level)}
     if len(first) > 1:
         return say("leaders", names=join_names([board.items[item] for item in first], MAX_NAMES), **fields)
@@ -256,32 +207,31 @@ def leader(summary: Summary, board: Leaderboard) -> str:
 
 def judges_behind(summary: Summary) -> list[str]:
     """Return how many comparisons and judges are behind differences of the first item, and behind half of the data."""
-    data, board, say = summary.source.comparisons, summary.board, summary.wording.say
+    data, board, say = summary.source.comparisons, summary.board, summary.say
     assert data is not None
     assert board is not None
-    above = board.above.before[0]
+    above, n_items = board.above.before[0], len(board.items)
     separated = np.flatnonzero(above[0])[:1].tolist()
-    n_items = len(board.items)
     numbers = {"n": int(above.sum()), "n_pairs": n_items * (n_items - 1) // 2, "units": board.units}
     found = [say("separated", **numbers, confidence=percent(board.confidence_level))]
     for other in dict.fromkeys([1, *separated]) if n_items > 1 else ():
         first, second = board.items[0], board.items[other]
-        counts = behind(data, first, second)
+        counts = ballots.behind(data, first, second)
         names = {"first": first, "second": second, "by": battle_judges(summary, counts.pop("n_judges"))}
         n_text = plural(counts.pop("n"), "comparison")
         result = say("is_separated" if above[0, other] else "is_not_separated")
         name = "behind" if any(counts.values()) else "behind_none"
         found.append(say(name, n=n_text, result=result, **names, **counts))
     if data.n_judges > 1:
-        found.append(
-            say("half_of_comparisons", n=judges_of_half(data), n_voters=summary.wording.count_voters(data.n_judges))
-        )
+        largest = np.sort(np.bincount(data.judge))[::-1]
+        n_judges = int(np.searchsorted(np.cumsum(largest), len(data) / 2) + 1)
+        found.append(say("half_of_comparisons", n=n_judges, n_voters=summary.wording.count_voters(data.n_judges)))
     return found
 
 
 def winner(summary: Summary) -> str:
     """Return the Condorcet winner, the unbeaten items, or a Condorcet cycle."""
-    items, contests, say = summary.ballots.rankings.items, summary.contests, summary.wording.say
+    items, contests, say = summary.items, summary.contests, summary.say
     first = contests.condorcet_winner
     if not contests.ahead.any():
         return say("no_preferences")
@@ -304,31 +254,33 @@ def winner(summary: Summary) -> str:
 
 def condorcet_cycle(summary: Summary) -> str:
     """Return a shortest Condorcet cycle with its contests, and the size of the Smith set if it is larger."""
-    cycle, say = summary.contests.cycle(), summary.wording.say
+    cycle, say = summary.contests.cycle(), summary.say
     pairs = zip(cycle, [*cycle[1:], cycle[0]], strict=True)
     steps = [say("cycle_contest", **contest_fields(summary, a, b)) for a, b in pairs]
-    text = say("condorcet_cycle", contests=join_names(steps, MAX_NAMES))
+    found = [say("condorcet_cycle", contests=join_names(steps, MAX_NAMES))]
     n_smith = len(summary.contests.smith_set())
-    return f"{text} {say('smith_set', n_items=summary.wording.count_items(n_smith))}" if n_smith > len(cycle) else text
+    if n_smith > len(cycle):
+        found.append(say("smith_set", n_items=summary.wording.count_items(n_smith)))
+    return " ".join(found)
 
 
 def contest(summary: Summary, first: int, second: int) -> str:
     """Return the shares of a head-to-head contest."""
-    contests, say = summary.contests, summary.wording.say
+    contests, say = summary.contests, summary.say
     undecided, n_voters = contests.undecided[first, second], contests.n_voters
-    text = say("contest_undecided" if undecided else "contest", **contest_fields(summary, first, second))
+    shown = say("contest_undecided" if undecided else "contest", **contest_fields(summary, first, second))
     if not summary.source.is_sample or n_voters < 2:
-        return text
+        return shown
     shares = np.array([contests.ahead[first, second], contests.ahead[second, first], undecided]) / n_voters
-    drawn = np.random.default_rng([summary.settings.rng, 5]).multinomial(n_voters, shares, size=N_BOOTSTRAP)
+    drawn = np.random.default_rng([summary.settings.rng, 5]).multinomial(n_voters, shares, size=groups.N_BOOTSTRAP)
     low, high = (100 * np.quantile(drawn[:, 0] - drawn[:, 1], [0.025, 0.975]) / n_voters).tolist()
     name = "contest_open" if low <= 0 <= high else "contest_interval"
-    return say(name, contest=text, low=signed(low, 1), high=signed(high, 1))
+    return say(name, contest=shown, low=text.signed(low, 1), high=text.signed(high, 1))
 
 
 def contest_fields(summary: Summary, first: int, second: int) -> dict[str, str]:
     """Return the names of two items and the shares of all voters who prefer the first, the second, and neither."""
-    ahead, items = summary.contests.ahead, summary.ballots.rankings.items
+    ahead, items = summary.contests.ahead, summary.items
     counts = {"ahead": ahead[first, second], "behind": ahead[second, first]}
     counts["undecided"] = summary.contests.undecided[first, second]
     shares = {name: f"{100 * int(count) / summary.contests.n_voters:.1f}%" for name, count in counts.items()}
@@ -337,13 +289,13 @@ def contest_fields(summary: Summary, first: int, second: int) -> dict[str, str]:
 
 def first_choices(summary: Summary) -> str:
     """Return the items with most first choices or approvals, and the next ones; empty without any."""
-    shares, say = summary.shares, summary.wording.say
+    shares, say = summary.shares, summary.say
     if not shares.any() or len(shares) < 2:
         return ""
     best = np.isclose(shares, shares.max())
     rest = np.where(best, 0.0, shares)
     if best.sum() == 1 and not rest.any():
-        return say("only_first_choice", names=summary.ballots.rankings.items[int(np.argmax(best))])
+        return say("only_first_choice", names=summary.items[int(np.argmax(best))])
     if not rest.any():
         return say("first_choices", best=items_with_share(summary, best))
     following = items_with_share(summary, np.isclose(rest, rest.max()))
@@ -353,14 +305,14 @@ def first_choices(summary: Summary) -> str:
 def items_with_share(summary: Summary, chosen: Mask) -> str:
     """Return the names of items with the same share."""
     indices = np.flatnonzero(chosen)
-    names = join_names([summary.ballots.rankings.items[item] for item in indices], MAX_NAMES)
+    names = join_names([summary.items[item] for item in indices], MAX_NAMES)
     name = "share_of_each" if len(indices) > 1 else "share_of_one"
-    return summary.wording.say(name, names=names, share=percent(float(summary.shares[indices[0]])))
+    return summary.say(name, names=names, share=percent(float(summary.shares[indices[0]])))
 
 
 def kemeny_ranking(summary: Summary) -> str:
     """Return the Kemeny ranking, its disagreement and the second-best ranking; empty for two items."""
-    kemeny, say = summary.kemeny, summary.wording.say
+    kemeny, say = summary.kemeny, summary.say
     if kemeny.second_order is None or len(kemeny.order) == 2 or not summary.contests.ahead.any():
         return ""
     change = change_of_order(summary, kemeny.second_order)
@@ -372,18 +324,18 @@ def kemeny_ranking(summary: Summary) -> str:
 
 def order_text(summary: Summary, order: Indices) -> str:
     """Return items in an order, at most :data:`MAX_NAMES` of them."""
-    names = [summary.ballots.rankings.items[item] for item in order[:MAX_NAMES].tolist()]
+    names = [summary.items[item] for item in order[:MAX_NAMES].tolist()]
     return " > ".join([*names, *([f"{len(order) - MAX_NAMES:,} more"] if len(order) > MAX_NAMES else [])])
 
 
 def change_of_order(summary: Summary, other: Indices) -> str:
     """Return how another order differs from the Kemeny ranking."""
-    order, items = summary.kemeny.order, summary.ballots.rankings.items
+    order, items = summary.kemeny.order, summary.items
     changed = np.flatnonzero(order != other)
     if len(changed) == 2:
-        return summary.wording.say("swapped", first=items[order[changed[0]]], second=items[order[changed[1]]])
+        return summary.say("swapped", first=items[order[changed[0]]], second=items[order[changed[1]]])
     start, end = int(changed[0]), int(changed[-1]) + 1
-    return summary.wording.say("reordered", order=order_text(summary, other[start:end]), start=start + 1, end=end)
+    return summary.say("reordered", order=order_text(summary, other[start:end]), start=start + 1, end=end)
 
 
 def winners_of_rules(summary: Summary) -> dict[str, tuple[list[int], dict[str, Any]]]:
@@ -405,7 +357,7 @@ def winners_of_rules(summary: Summary) -> dict[str, tuple[list[int], dict[str, A
 
 def rule_results(summary: Summary) -> list[tuple[str, str, str]]:
     """Return the name, the winners and the result of each voting rule for a single winner."""
-    items, say, found = summary.ballots.rankings.items, summary.wording.say, []
+    items, say, found = summary.items, summary.say, []
     for rule, (winners, fields) in winners_of_rules(summary).items():
         name = f"result_{rule}" + ("_none" if not winners else "_tie" if len(winners) > 1 and rule == "runoff" else "")
         winners_text = join_names([items[item] for item in winners], MAX_NAMES)
@@ -420,7 +372,7 @@ def winners_by(values: FloatArray) -> list[int]:
 
 def agreement_of_rules(summary: Summary) -> str:
     """Return which voting rules have the same winner."""
-    say, items, rules = summary.wording.say, summary.ballots.rankings.items, dict[str, list[str]]()
+    say, items, rules = summary.say, summary.items, dict[str, list[str]]()
     for name, winners, _ in rule_results(summary):
         rules.setdefault(winners, []).append(name)
     if len(rules) == 1:  # that of Condorcet has one winner or none
@@ -452,14 +404,14 @@ def voters_without_preference(summary: Summary) -> str:
 def caption_of_contests(summary: Summary) -> str:
     """Return the caption of the matrix of contests, with one cell as an example."""
     if summary.board is not None:
-        return summary.wording.say("caption_battles", score=SCORES[summary.board.score])
-    wording, contests = summary.wording, summary.contests
-    a, b = summary.kemeny.order[:2].tolist()
-    names = {name: short_name(summary.ballots.rankings.items[item], 40) for name, item in (("first", a), ("second", b))}
-    counts = {"ahead": contests.ahead[a, b], "undecided": contests.undecided[a, b], "behind": contests.ahead[b, a]}
-    shares = {name: 100 * int(count) / contests.n_voters for name, count in counts.items()}
-    example = wording.say("contest_example", **names, **shares)
-    return wording.say("caption_contests_undecided" if contests.any_undecided else "caption_contests", example=example)
+        return summary.say("caption_battles", score=SCORES[summary.board.score])
+    order, ahead, undecided = summary.contest_shares
+    a, b = order[:2].tolist()
+    shares = {"ahead": ahead[a, b], "undecided": undecided[a, b], "behind": ahead[b, a]}
+    first, second = (text.short_name(summary.items[item], 40) for item in (a, b))
+    example = summary.say("contest_example", first=first, second=second, **shares)
+    any_undecided = np.triu(undecided, 1).any()
+    return summary.say("caption_contests_undecided" if any_undecided else "caption_contests", example=example)
 
 
 # ---------------------------------------------------------------------- clusters
@@ -475,25 +427,25 @@ def no_clusters(summary: Summary) -> str:
         return wording.say("one_requested")
     if not evidence.steps:
         n_voters, n_ballots = summary.ballots.rankings.n_voters, len(summary.ballots.rankings)
-        if n_voters < MIN_VOTERS:
-            return wording.say("too_few_voters", minimum=MIN_VOTERS, n_voters=f"{n_voters:,}")
-        return wording.say("too_few_ballots", minimum=MIN_BALLOTS, n_ballots=f"{n_ballots:,}")
+        if n_voters < clusters.MIN_VOTERS:
+            return wording.say("too_few_voters", minimum=clusters.MIN_VOTERS, n_voters=f"{n_voters:,}")
+        return wording.say("too_few_ballots", minimum=clusters.MIN_BALLOTS, n_ballots=f"{n_ballots:,}")
     if evidence.agreement:
-        text = wording.say("unstable", agreement=signed(max(evidence.agreement), 2))
+        reason = wording.say("unstable", agreement=text.signed(max(evidence.agreement), 2))
     else:
-        text = wording.say("no_clusters", **step_fields(summary, evidence, 2))
-    return text + uncertain_number(summary, evidence)
+        reason = wording.say("no_clusters", **step_fields(summary, evidence, 2))
+    return reason + uncertain_number(summary, evidence)
 
 
 def step_fields(summary: Summary, evidence: Evidence, k: int) -> dict[str, object]:
     """Return the fields of the sentence about the test of the k-th cluster."""
     step, sampled = evidence.steps[k - 2], evidence.sample_size < summary.ballots.rankings.n_voters
-    sample = summary.wording.say("in_sample", sample_size=evidence.sample_size) if sampled else ""
-    numbers = {"k": k, "fewer": k - 1, "n_sets": N_REPLICATES}
-    pvalue = f"p = {step.pvalue:.2g}" if step.pvalue >= 0.001 else "p < 0.001"
+    sample = summary.say("in_sample", sample_size=evidence.sample_size) if sampled else ""
     return {
-        **numbers,
-        "pvalue": pvalue,
+        "k": k,
+        "fewer": k - 1,
+        "n_sets": clusters.N_REPLICATES,
+        "pvalue": f"p = {step.pvalue:.2g}" if step.pvalue >= 0.001 else "p < 0.001",
         "gain": percent(step.gain),
         "null_gain": percent(step.null_gain),
         "model": step.model,
@@ -507,37 +459,30 @@ def uncertain_number(summary: Summary, evidence: Evidence) -> str:
     if low == high:
         return ""
     fields = {"low": low, "high": high, "shown": evidence.n_clusters, "sample_size": evidence.sample_size}
-    return summary.wording.say("uncertain_number", **fields)
+    return summary.say("uncertain_number", **fields)
 
 
 def evidence_for_clusters(summary: Summary) -> str:
-    """Return the evidence for the number of clusters."""
-    evidence, k = (
-        summary.clustering.evidence if summary.clustering else None,
-        len(summary.grouped.clusters) if summary.grouped else 1,
-    )
-    if evidence is None:
-        return summary.wording.say("requested", n_clusters=plural(k, "cluster"))
-    agreement = evidence.agreement[k - 2]
-    similarity = summary.wording.say("nearly_same" if agreement >= HIGH_AGREEMENT else "moderately_similar")
-    fields = step_fields(summary, evidence, k)
-    text = summary.wording.say("evidence", agreement=agreement, similarity=similarity, **fields)
-    return text + uncertain_number(summary, evidence)
-
-
-def reason_for_clusters(summary: Summary) -> str:
     """Return the evidence for the number of clusters, or that there are none."""
-    return evidence_for_clusters(summary) if summary.grouped else no_clusters(summary)
+    if summary.grouped is None:
+        return no_clusters(summary)
+    evidence, k = summary.grouped.evidence, len(summary.grouped.clusters)
+    if evidence is None:
+        return summary.say("requested", n_clusters=plural(k, "cluster"))
+    agreement = evidence.agreement[k - 2]
+    similarity = summary.say("nearly_same" if agreement >= HIGH_AGREEMENT else "moderately_similar")
+    reason = summary.say("evidence", agreement=agreement, similarity=similarity, **step_fields(summary, evidence, k))
+    return reason + uncertain_number(summary, evidence)
 
 
 def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
     """Return the most common ballot of a cluster."""
     wording = summary.wording
-    text = ballot_text(cluster.ballot, limit=5, length=24, approvals=wording.approvals)
-    if text == "no preference":
+    ballot = text.ballot_text(cluster.ballot, limit=5, length=24, approvals=wording.approvals)
+    if ballot == "no preference":
         n_all = summary.source.about.n_all_in_first if summary.source.about else None
-        text = wording.say("most_common_none" if wording.approvals and n_all == 0 else "most_common_empty")
-    return wording.say("most_common", text=text, n_voters=wording.count_voters(int(cluster.ballot.counts[0])))
+        ballot = wording.say("most_common_none" if wording.approvals and n_all == 0 else "most_common_empty")
+    return wording.say("most_common", text=ballot, n_voters=wording.count_voters(int(cluster.ballot.counts[0])))
 
 
 # ---------------------------------------------------------------------- groups
@@ -545,50 +490,44 @@ def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
 
 def groups_verdict(summary: Summary, found: GroupComparisons) -> str:
     """Return whether the groups differ, jointly and in pairs."""
-    say, chance, sample = summary.group_wording.say, random_divisions(summary, found), sample_note(summary, found)
+    say, pvalue, sample = summary.source.group_wording.say, found.joint.pvalue, sample_note(summary, found)
+    if found.at_bound(pvalue):
+        chance = say("never_as_large", n=found.n_permutations, pvalue=pvalue)
+    else:
+        chance = say("share_as_large", share=percent(pvalue), pvalue=pvalue)
     if found.n_groups == 2:
         pair = found.pairs[0]
         name = "two_differ" if pair.differs else "two_alike"
         return say(name, first=pair.first, second=pair.second, sample=sample, chance=chance)
-    n_different, differ = sum(pair.differs for pair in found.pairs), found.joint.pvalue <= ALPHA
+    n_different, differ = sum(pair.differs for pair in found.pairs), pvalue <= groups.ALPHA
     largest = say("of_the_largest", n=len(found.sizes)) if len(found.sizes) < found.n_groups else ""
     fields = {"n_different": n_different, "n_pairs": len(found.pairs), "largest": largest, "sample": sample}
     pairs = say("pairs_differ", **fields) if differ or n_different else ""
     return say("all_differ" if differ else "all_alike", n_groups=found.n_groups, chance=chance, pairs=pairs).rstrip()
 
 
-def random_divisions(summary: Summary, found: GroupComparisons) -> str:
-    """Return the meaning of a permutation p-value."""
-    pvalue, say = found.joint.pvalue, summary.group_wording.say
-    if found.at_bound(pvalue):
-        return say("never_as_large", n=found.n_permutations, pvalue=pvalue)
-    return say("share_as_large", share=percent(pvalue), pvalue=pvalue)
-
-
 def effect_of_groups(summary: Summary, found: GroupComparisons) -> str:
     """Return the share of the dispersion between all groups, with its interval."""
-    share = effect_text(found.joint.effect, found.joint.effect_interval)
-    return summary.group_wording.say("groups_effect", share=share)
+    share = text.effect_text(found.joint.effect, found.joint.effect_interval)
+    return summary.source.group_wording.say("groups_effect", share=share)
 
 
 def sample_note(summary: Summary, found: GroupComparisons) -> str:
     """Return the size of the sample that was tested, if not all voters were."""
     total, n_tested = sum(found.sizes.values()), found.n_tested
-    n_voters = summary.group_wording.count_voters(total)
-    return "" if n_tested == total else summary.wording.say("sample_of_voters", n=n_tested, n_voters=n_voters)
+    n_voters = summary.source.group_wording.count_voters(total)
+    return "" if n_tested == total else summary.say("sample_of_voters", n=n_tested, n_voters=n_voters)
 
 
 def comparison_size(summary: Summary, found: GroupComparisons, pair: Comparison) -> str:
     """Return the sizes of two groups, the p-value and the effect."""
-    wording, sizes = summary.group_wording, (found.sizes[pair.first], found.sizes[pair.second])
-    fields: dict[str, object] = {"n_first": sizes[0], "n_second": wording.count_voters(sizes[1])}
-    if pair.n_voters == sizes:
-        text = wording.say("group_sizes", **fields)
-    else:
-        text = wording.say("group_samples", sample_first=pair.n_voters[0], sample_second=pair.n_voters[1], **fields)
-    share = effect_text(pair.effect, pair.effect_interval)
+    wording, sizes = summary.source.group_wording, (found.sizes[pair.first], found.sizes[pair.second])
+    tested = dict(zip(("sample_first", "sample_second"), pair.n_voters, strict=True))
+    name, n_second = "group_sizes" if pair.n_voters == sizes else "group_samples", wording.count_voters(sizes[1])
+    shown = wording.say(name, n_first=sizes[0], n_second=n_second, **tested)
+    share = text.effect_text(pair.effect, pair.effect_interval)
     corrected = wording.say("corrected") if len(found.pairs) > 1 else ""
-    return wording.say("group_effect", sizes=text, pvalue=pair_pvalue(found, pair), corrected=corrected, share=share)
+    return wording.say("group_effect", sizes=shown, pvalue=pair_pvalue(found, pair), corrected=corrected, share=share)
 
 
 def pair_pvalue(found: GroupComparisons, pair: Comparison) -> str:
@@ -596,34 +535,33 @@ def pair_pvalue(found: GroupComparisons, pair: Comparison) -> str:
     from rankernel.stats.base import is_splitting_bound
 
     at_bound = is_splitting_bound(pair.moment_pvalue) if found.from_moments else found.at_bound(pair.pvalue)
-    return pvalue_text(pair.adjusted_pvalue, found.n_permutations, found.from_moments, at_bound)
+    return text.pvalue_text(pair.adjusted_pvalue, found.n_permutations, found.from_moments, at_bound)
 
 
 def group_differences(summary: Summary, pair: Comparison) -> list[str]:
     """Return the items whose mean positions, first choices or approvals differ most, if their intervals exclude 0."""
-    wording, items = summary.wording, summary.ballots.rankings.items
+    wording, items = summary.wording, summary.items
     if pair.differences is None or pair.shares is None or pair.share_intervals is None:
         return []
-    groups, found = {"first": pair.first, "second": pair.second}, []
+    both, found = {"first": pair.first, "second": pair.second}, []
     limit = 1 if len(items) == 2 else MAX_SHIFTS  # of two items, the second differs by as much
     changes = {each.item: (each.change or 0.0, each.change_interval) for each in pair.differences.items}
     if not wording.approvals:
         for item, change, low, high, direction in largest_changes(changes, limit, 2):
             numbers = {"shift": abs(change), "low": low, "high": high, "direction": direction}
-            found.append(wording.say("item_shift", item_name=item, **numbers, **groups))
-    first, second = pair.shares
-    shares = dict(zip(items, zip(first.tolist(), second.tolist(), strict=True), strict=True))
+            found.append(wording.say("item_shift", item_name=item, **numbers, **both))
+    shares = dict(zip(items, pair.shares.T.tolist(), strict=True))
     intervals = (100 * pair.share_intervals).tolist()
     changes = {item: (100 * (a - b), each) for (item, (a, b)), each in zip(shares.items(), intervals, strict=True)}
     for item, _, low, high, _ in largest_changes(changes, min(limit, MAX_SHIFTS if wording.approvals else 2), 0):
         texts = dict(zip(("share_first", "share_second"), map(percent, shares[item]), strict=True))
-        found.append(wording.say("first_choice_shift", item_name=item, low=low, high=high, **texts, **groups))
+        found.append(wording.say("first_choice_shift", item_name=item, low=low, high=high, **texts, **both))
     return found
 
 
 def largest_changes(changes: dict[str, Any], limit: int, digits: int) -> Iterator[tuple[str, float, float, float, str]]:
     """Yield the largest changes whose intervals exclude 0, with the ends of the intervals of their sizes."""
-    certain = [(item, change, ends) for item, (change, ends) in changes.items() if excludes_zero(ends, digits)]
+    certain = [(item, change, ends) for item, (change, ends) in changes.items() if groups.excludes_zero(ends, digits)]
     for item, change, ends in sorted(certain, key=lambda each: -abs(each[1]))[:limit]:
         low, high = sorted(map(abs, ends))
         yield item, change, low, high, "higher" if change > 0 else "lower"
@@ -631,7 +569,7 @@ def largest_changes(changes: dict[str, Any], limit: int, digits: int) -> Iterato
 
 def how_groups_were_tested(summary: Summary, found: GroupComparisons) -> str:
     """Return the method of the tests."""
-    say, n_groups = summary.group_wording.say, len(summary.source.named_groups[0])
+    say, n_groups = summary.source.group_wording.say, len(summary.source.named_groups[0])
     details = say("tests_matchups") if summary.source.comparison_groups is not None else ""
     details += say("tests_holm") if len(found.pairs) > 1 else ""
     details += say("tests_moments") if found.from_moments else ""
@@ -642,4 +580,110 @@ def how_groups_were_tested(summary: Summary, found: GroupComparisons) -> str:
         details += say("tests_requested", n=found.n_groups, n_groups=n_groups)
     elif found.n_groups < n_groups:
         details += say("tests_left_out", groups=plural(n_groups - found.n_groups, "group"))
-    return say("tests", n=found.n_permutations, details=details, kernel=round_numbers(str(found.joint.kernel)))
+    return say("tests", n=found.n_permutations, details=details, kernel=text.round_numbers(str(found.joint.kernel)))
+
+
+# ---------------------------------------------------------------------- the results as plain numbers, such as for JSON
+
+
+def findings_of(summary: Summary) -> dict[str, Any]:
+    """Return the results of a report; shares are numbers from 0 to 1, positions and ranks begin at 1."""
+    source, rankings = summary.source, summary.ballots.rankings
+    found: dict[str, Any] = {
+        "title": source.title,
+        "headline": headline(summary),
+        "n_voters": rankings.n_voters,
+        "n_items": rankings.n_items,
+        "n_distinct": len(rankings),
+        "kernel": str(summary.settings.kernel),
+    }
+    if source.comparisons is not None and summary.board is not None:
+        found |= {"n_comparisons": len(source.comparisons), "n_judges": source.comparisons.n_judges}
+        found["leaderboard"] = summary.board.rows()
+        found["separated"] = summary.board.above.to_pairs()[0]
+    else:
+        found |= standing(summary)
+    if summary.shows_voters and summary.clustering is not None:
+        evidence = summary.clustering.evidence
+        found["clusters"] = [cluster_numbers(each) for each in summary.clustering.clusters]
+        found["evidence_for_clusters"] = None if evidence is None else asdict(evidence)
+    if summary.comparisons is not None:
+        found["groups"] = {"by": summary.source.group_name} | group_numbers(summary.comparisons)
+    return found | {"notes": summary.notes}
+
+
+def standing(summary: Summary) -> dict[str, Any]:
+    """Return first choices or approvals, mean positions, contests and winners of rankings."""
+    items, contests, kemeny = summary.items, summary.contests, summary.kemeny
+    share = "approval_share" if summary.wording.approvals else "first_choice_share"
+    winner = contests.condorcet_winner
+    found: dict[str, Any] = {
+        "items": [
+            {"item": item, share: float(summary.shares[number]), "mean_position": float(summary.positions[number])}
+            for number, item in enumerate(items)
+        ],
+        "condorcet_winner": None if winner is None else items[winner],
+        "contests": {"items": list(items), "ahead": contests.ahead.tolist(), "n_voters": contests.n_voters},
+        "kemeny": {
+            "order": [items[item] for item in kemeny.order.tolist()],
+            "is_proven_optimal": kemeny.exact,
+            "disagreement": kemeny.disagreement,
+        },
+    }
+    if summary.rounds:
+        rules = winners_of_rules(summary)
+        found["winners"] = {rule: [items[item] for item in winners] for rule, (winners, _) in rules.items()}
+        found["rounds"] = [
+            {
+                "votes": dict(zip(items, each.votes.tolist(), strict=True)),
+                "n_exhausted": each.n_exhausted,
+                "eliminated": [items[item] for item in each.eliminated],
+                "is_tie": each.is_tie,
+            }
+            for each in summary.rounds
+        ]
+    return found
+
+
+def cluster_numbers(cluster: Cluster) -> dict[str, Any]:
+    """Return a cluster; a positive shift is a higher mean position, or more approvals, than among all voters."""
+    order, items = cluster.consensus.to_orders()[0], cluster.consensus.items
+    return {
+        "name": cluster.name,
+        "distinction": asdict(cluster.distinction),
+        "n_voters": cluster.n_voters,
+        "share": cluster.share,
+        "consensus": [sorted(bucket) if isinstance(bucket, set) else bucket for bucket in order],
+        "shift": dict(zip(items, (-cluster.shift).tolist(), strict=True)),
+    }
+
+
+def group_numbers(found: GroupComparisons) -> dict[str, Any]:
+    """Return the tests of all groups and of pairs, and in what the groups differ; effects are shares of dispersion."""
+    joint = {name: getattr(found.joint, name) for name in (*groups.NUMBERS, "n_moment_draws", "effect_interval")}
+    between = found.differences or found.pairs[0].differences
+    differences: dict[str, Any] = {"groups": list(found.sizes), "items": [], "pairs": []}
+    if between is not None:
+        names = ("undecided", "majorities_differ", "reverses")
+        pairs = [asdict(pair) | {name: getattr(pair, name) for name in names} for pair in between.pairs]
+        differences = {"groups": between.groups, "items": [asdict(item) for item in between.items], "pairs": pairs}
+    return {
+        "kernel": str(found.joint.kernel),
+        "n_permutations": found.n_permutations,
+        "n_voters": found.sizes,
+        "all": {"n_groups": found.n_groups} | joint,
+        "comparisons": [pair_numbers(pair) for pair in found.pairs],
+        "differences": differences,
+    }
+
+
+def pair_numbers(pair: Comparison) -> dict[str, Any]:
+    """Return the test of two groups and, if it is described in detail, the differences that the page shows."""
+    names = ("first", "second", *groups.NUMBERS, "adjusted_pvalue", "adjusted_moment_pvalue", "effect_interval")
+    numbers: dict[str, Any] = {name: getattr(pair, name) for name in names}
+    numbers |= {"n_first": pair.n_voters[0], "n_second": pair.n_voters[1]}
+    if pair.differences is not None:
+        numbers["items"] = [asdict(item) for item in pair.differences.items]
+        numbers["pairs_of_items"] = [asdict(each) for each in groups.pairs_in_words(pair.differences)]
+        numbers["first_choices"] = {"shares": pair.shares, "intervals": pair.share_intervals}
+    return numbers

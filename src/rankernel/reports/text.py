@@ -230,60 +230,36 @@ class Wording:
     @cached_property
     def nouns(self) -> dict[str, str]:
         """The fields that every sentence may use."""
+        ballot = "ballot" if self.voter == "voter" else "ranking"  # one row of the data
         return {
             "item": self.item,
-            "items": self.items,
+            "items": pluralized(self.item),
             "an_item": with_article(self.item),
             "voter": self.voter,
-            "voters": self.voters,
-            "ballot": self.ballot,
-            "ballots": self.ballots,
-            "a_ballot": with_article(self.ballot),
-            "Ballots": self.ballots.capitalize(),
-            "unit": self.unit,
+            "voters": pluralized(self.voter),
+            "ballot": ballot,
+            "ballots": f"{ballot}s",
+            "a_ballot": with_article(ballot),
+            "Ballots": f"{ballot.capitalize()}s",
+            "unit": "percentage points" if self.approvals else "positions",  # of differences in where an item stands
         }
 
     @property
-    def items(self) -> str:
-        """The plural of the items' noun."""
-        return pluralized(self.item)
-
-    @property
-    def voters(self) -> str:
-        """The plural of the voters' noun."""
-        return pluralized(self.voter)
-
-    @property
-    def ballot(self) -> str:
-        """The noun for one row of the data: "ballot" for voters, "ranking" otherwise."""
-        return "ballot" if self.voter == "voter" else "ranking"
-
-    @property
-    def ballots(self) -> str:
-        """The plural of the noun for one row."""
-        return f"{self.ballot}s"
-
-    @property
-    def unit(self) -> str:
-        """The unit of differences between groups of voters in where an item stands."""
-        return "percentage points" if self.approvals else "positions"
-
-    @property
     def min_shift(self) -> float:
-        """The smallest difference that is shown, in :attr:`unit`."""
+        """The smallest difference in where an item stands that is shown."""
         return 0.5 if self.approvals else 0.05
 
     def count_items(self, number: int) -> str:
         """Return a number of items."""
-        return plural(number, self.item, self.items)
+        return plural(number, self.item, self.nouns["items"])
 
     def count_voters(self, number: int) -> str:
         """Return a number of voters."""
-        return plural(number, self.voter, self.voters)
+        return plural(number, self.voter, self.nouns["voters"])
 
     def count_ballots(self, number: int, kind: str = "") -> str:
         """Return a number of ballots, with an adjective such as "different"."""
-        return plural(number, f"{kind} {self.ballot}".strip())
+        return plural(number, f"{kind} {self.nouns['ballot']}".strip())
 
     def signed_shift(self, shift: float) -> str:
         """Return a difference with its sign: + for a better (smaller) mean position or more approvals."""
