@@ -20,12 +20,13 @@ MAX_FEATURES = 2**20
 class ExponentialKernel(KnownKernel):
     """The common part of Mallows and the other exponential kernels."""
 
+    distance: Any
     nu: Any
 
     @cached_facts
     def facts(self, n_items: int) -> Facts:
         """Return the distance and the decay rate; without the latter while nu is "median"."""
-        distance = self._distance
+        distance = self.distance
         certain = distance.negative_type or n_items <= distance.negative_type_up_to
         if isinstance(self.nu, str):
             return Facts(is_psd=True if certain else None, distance=distance)
@@ -37,10 +38,6 @@ class ExponentialKernel(KnownKernel):
             function=Decay(nu, {"nu": 1.0}),
             feature_map=self._sign_features if distance == distances.kendall else None,
         )
-
-    @property
-    def _distance(self) -> Distance:
-        raise NotImplementedError
 
     def _sign_features(self, X: RankArray) -> FloatArray:
         r"""Return the feature map of Mania et al.: one coordinate for each set S of pairs of items, small n only.
@@ -87,11 +84,10 @@ class Mallows(ExponentialKernel):
     """
 
     nu: float | str = MEDIAN
+    distance = distances.kendall
 
     def __post_init__(self) -> None:
         check_rate("nu", self.nu)
-
-    _distance = distances.kendall
 
 
 @dataclass(frozen=True)
@@ -123,10 +119,6 @@ class Exponential(ExponentialKernel):
         object.__setattr__(self, "distance", as_distance(self.distance))
         check_rate("nu", self.nu)
 
-    @property
-    def _distance(self) -> Distance:
-        return as_distance(self.distance)
-
     def nearest_valid_nu(self, n_items: int) -> float:
         """Return the nu nearest to this one for which the Cayley kernel on n items is positive semi-definite.
 
@@ -138,12 +130,12 @@ class Exponential(ExponentialKernel):
         nu = number("nu", self.nu)
         if self.facts(n_items).is_psd:
             return nu
-        if self._distance != distances.cayley:
-            raise ValueError(f"no nu is known to make exp(-nu d) positive semi-definite for d = {self._distance}")
+        if self.distance != distances.cayley:
+            raise ValueError(f"no nu is known to make exp(-nu d) positive semi-definite for d = {self.distance}")
         x = math.exp(nu)
         return min((math.log(k) for k in (max(math.floor(x), 2), math.ceil(x))), key=lambda valid: abs(valid - nu))
 
     def __repr__(self) -> str:
-        distance = self._distance
+        distance = as_distance(self.distance)
         shown = distance.name if distance.function is not None else repr(distance.name)
         return f"Exponential({shown}, nu={self.nu!r})"

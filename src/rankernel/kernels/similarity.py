@@ -20,7 +20,7 @@ from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_instance, check_list, check_number, check_numbers, short_repr
 from rankernel.data import as_data
 from rankernel.distances import LinearForm, Transform
-from rankernel.kernels.base import Facts, KnownKernel, Parameters, cached_facts, inner_products, last_axis_product
+from rankernel.kernels.base import Facts, KnownKernel, Parameters, cached_facts, last_axis_product
 
 SCALE = "similarity__scale"  # the name of the parameter in kernels
 NAME = "similarity matrix"  # in error messages
@@ -233,33 +233,21 @@ class SimilarItemsKernel(KnownKernel):
         if n_items == 1:
             form = replace(plain.form, derivatives={SCALE: np.zeros_like})
         else:
-            form = FORMS[plain.form.statistic](plain.form, similarity)
+            form = (pair_form if plain.form.statistic == "pairs" else item_form)(plain.form, similarity)
         return Facts(is_psd=True, max_dimension=plain.max_dimension, form=form, coupling=plain.coupling)
 
 
-def position_form(plain: LinearForm, similarity: Similarity) -> LinearForm:
-    """Return ``trace(S P' G P^T)``, P the probabilities of items and positions."""
+def item_form(plain: LinearForm, similarity: Similarity) -> LinearForm:
+    """Return ``trace(S P' G P^T)``, P the probabilities of items and positions, or ``r' S r`` for centred ranks r."""
+    axis = -2 if plain.statistic == "positions" else -1  # of the items
 
     def by_item(S: FloatArray, multiply: Transform) -> Transform:
-        return lambda means: np.swapaxes(last_axis_product(np.swapaxes(multiply(means), -1, -2), S), -1, -2)
+        return lambda means: np.swapaxes(last_axis_product(np.swapaxes(multiply(means), axis, -1), S), axis, -1)
 
     derivatives = {name: by_item(similarity.scaled, change) for name, change in plain.derivatives.items()}
     derivatives[SCALE] = by_item(similarity.derivative, plain.multiply)
     multiply, root = by_item(similarity.scaled, plain.multiply), by_item(similarity.root, plain.root)
-    return LinearForm("positions", multiply, root, derivatives, mixes_items=True)
-
-
-def rank_form(plain: LinearForm, similarity: Similarity) -> LinearForm:
-    """Return the inner product ``r' S r`` of centred ranks, times a number."""
-
-    def product(S: FloatArray) -> Transform:
-        return lambda ranks: plain.multiply(inner_products(ranks, S))
-
-    def root(ranks: FloatArray) -> FloatArray:
-        return plain.root(inner_products(ranks, similarity.root))
-
-    derivatives = {SCALE: product(similarity.derivative)}
-    return LinearForm("ranks", product(similarity.scaled), root, derivatives, mixes_items=True)
+    return LinearForm(plain.statistic, multiply, root, derivatives, mixes_items=True)
 
 
 def pair_form(_: LinearForm, similarity: Similarity) -> LinearForm:
@@ -293,9 +281,6 @@ def pair_form(_: LinearForm, similarity: Similarity) -> LinearForm:
         return np.asarray(both[:, first, second] * (2 / norm))
 
     return LinearForm("pairs", multiply, root, {SCALE: derivative}, mixes_items=True)
-
-
-FORMS = {"positions": position_form, "ranks": rank_form, "pairs": pair_form}
 
 
 def mean_norm(S: FloatArray, change: FloatArray) -> tuple[float, float]:
