@@ -24,6 +24,7 @@ from rankernel.learn.plan_cache import Block, GramBlocks
 try:
     import gpytorch
     import torch
+    from gpytorch.constraints import Interval, Positive
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "gpytorch", "linear_operator"):
         raise
@@ -83,10 +84,11 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         if unknown:
             known = ", ".join(self.base.params) or "none"
             raise ValueError(f"constraints has {unknown[0]!r}, but {self.base} has the parameters: {known}")
-        bounds = self.base.bounds
         for name, value in self.base.params.items():
+            low, high = self.base.bounds[name]
+            own = Interval(low, high) if math.isfinite(high) else Positive()
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(self.batch_shape)))
-            self.register_constraint(f"raw_{name}", given.get(name) or constraint_within(*bounds[name]))
+            self.register_constraint(f"raw_{name}", given.get(name) or own)
             setattr(self, name, value)
 
     # ------------------------------------------------------------------ parameters
@@ -167,11 +169,6 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
                 block = self.blocks.gram(kernel, X, Y, gradient)
                 blocks.append(entries(block, np.diag_indices(n_rankings)) if diag else block)
         return blocks
-
-
-def constraint_within(low: float, high: float) -> Any:
-    """Return the constraint of a parameter with the given bounds."""
-    return gpytorch.constraints.Interval(low, high) if math.isfinite(high) else gpytorch.constraints.Positive()
 
 
 class MarginalisedKernel(torch.autograd.Function):  # type: ignore[misc]

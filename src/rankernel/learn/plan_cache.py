@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -31,7 +32,7 @@ class PlanCache:
     def __reduce__(self) -> tuple[Any, ...]:
         return PlanCache, ()  # copies start empty
 
-    def plan(self, data: tuple[Data | None, ...], kernel: Kernel, make: Callable[[], Plan]) -> Plan:
+    def plan(self, data: tuple[Any, ...], kernel: Kernel, make: Callable[[], Plan]) -> Plan:
         """Return the cached plan for the data, made if necessary, with this kernel."""
         with self.lock:
             plan = self.plans.get(data)
@@ -64,25 +65,16 @@ class GramBlocks:
 
     def diagonal(self, kernel: Kernel, X: Data, gradient: bool = False) -> Block:
         """Return the diagonal of a block, with its derivatives if ``gradient``."""
-        plan = self.plan_against(kernel, X)
+        plan = self.plan(kernel, X, by_row=True)
         names = plan.kernel.params if gradient else ()
         return plan.diagonal(), {name: plan._diagonal_entries(None, parameter=name) for name in names}
 
-    def plan(self, kernel: Kernel, X: Data, Y: Data | None = None) -> Plan:
-        """Return the plan of a block."""
-        base = self.training_plan(X)
-        return self.cache.plan((X,) if Y is None else (X, Y), kernel, lambda: base._between(X, Y))
-
-    def plan_against(self, kernel: Kernel, X: Data) -> Plan:
-        """Return the plan of rankings against the training rankings, which treats every row independently."""
-        base = self.training_plan(X)
-        return self.cache.plan((X, None), kernel, lambda: base.against(X))
-
-    def training_plan(self, X: Data) -> Plan:
-        """Return the plan of the training rankings, which are ``X`` if none were given before."""
+    def plan(self, kernel: Kernel, X: Data, Y: Data | None = None, by_row: bool = False) -> Plan:
+        """Return the plan of a block; ``by_row`` against the training rankings, which treats rows independently."""
         if self.base is None:
             self.base = self.kernel.plan(X, method=self.requested)
-        return self.base
+        make = partial(self.base.against, X) if by_row else partial(self.base._between, X, Y)
+        return self.cache.plan((X, Y, by_row), kernel, make)
 
 
 def require_numeric(kernel: Kernel, advice: str) -> Kernel:

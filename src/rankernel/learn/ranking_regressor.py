@@ -355,8 +355,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         threshold = scores[int(np.argmax(reached))] if reached.any() else math.inf
         margins, ranks = pair_margins(model._predict_signs(X), len(self.items_)), model.decode(X).ranks
         before = (margins > threshold) & (ranks[:, :, None] < ranks[:, None, :])
-        counts = np.ones(len(ranks), dtype=np.int64)
-        return Preferences._trusted(closure(np.packbits(before, axis=2)), self.items_, counts, (), ((),) * len(ranks))
+        packed = closure(np.packbits(before, axis=2))
+        return Preferences._trusted(packed, self.items_, users=(), contracted=((),) * len(packed))
 
     def _calibrate(self) -> tuple[Self, Indices, FloatArray, FloatArray]:
         """Return the model of a part of the rows, these rows, and the sorted scores of the others with weights.

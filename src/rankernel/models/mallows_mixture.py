@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from rankernel._utils import FloatArray, IntArray, RankArray
@@ -144,8 +144,7 @@ class MallowsMixture(RankingEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the posterior probability of each component for each ranking."""
-        joint = self._joint(X)
-        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+        return np.asarray(softmax(self._joint(X), axis=1))
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable component of each ranking."""
@@ -251,6 +250,4 @@ def initial_groups(rows: MallowsRows, n_components: int, rng: np.random.Generato
         keys = before.sum(axis=0) + rng.random(rows.n_items)
         chosen = np.vstack([chosen, np.argsort(np.argsort(keys)).astype(np.int32)])
         nearest = rows.discordant(chosen).min(axis=1) ** 2
-    distances = rows.discordant(chosen)
-    posterior = np.exp(-(distances - distances.min(axis=1, keepdims=True)))
-    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(-rows.discordant(chosen), axis=1))

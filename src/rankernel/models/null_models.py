@@ -63,13 +63,13 @@ def coarsen(full: RankArray, data: Data) -> Data:
         before = data.before
         related = before | before.transpose(0, 2, 1)
         packed = closure(np.packbits(related & (full[:, :, None] < full[:, None, :]), axis=2))
-        return Preferences._trusted(packed, data.items, np.array(data.counts), data.users, ((),) * len(data))
+        return data._replaced(packed=packed, contracted=((),) * len(data))
     free = data.ranks == FREE
     order = np.argsort(np.where(free, data.n_items + full, full), axis=1)
     buckets = sorted_buckets(data)
     ranks = np.empty_like(buckets)
     np.put_along_axis(ranks, order, buckets, axis=1)
-    return Rankings._trusted(np.where(free, FREE, ranks).astype(np.int32), data.items, np.array(data.counts))
+    return data._replaced(ranks=np.where(free, FREE, ranks).astype(np.int32))
 
 
 def sorted_buckets(data: Rankings) -> RankArray:
