@@ -430,7 +430,7 @@ class Comparisons(Rows):
         pairs = np.stack([cells // n % n, cells % n])
         better, worse = np.where(margin > 0, pairs, pairs[::-1])
         result = Preferences._from_strict(cells // n**2, better, worse, users, self.items, counts)
-        lost = ~result._holds(cells // n**2, better, worse)
+        lost = result.packed[cells // n**2, better, worse >> 3] & (128 >> (worse & 7)) == 0  # their bit is not set
         return result, float(np.abs(margin[lost]).sum() / np.abs(margin).sum()) if lost.any() else 0.0
 
     def rankings(self, by: Any = "judge", *, min_comparisons: int | None = None, prior: float = 0.5) -> Rankings:

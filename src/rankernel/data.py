@@ -62,14 +62,6 @@ def as_data(data: Any, unlisted: Unlisted | None = None, name: str = "X") -> Dat
         raise RankingError(f"{name}: ", *error.parts) from None
 
 
-def only_rankings(data: Any, task: str, name: str = "X") -> Rankings:
-    """Return data as Rankings; raise an error for preferences that are no rankings."""
-    given = as_data(data, name=name)
-    if not isinstance(given, Rankings):
-        raise RankingError(f"{name} holds partial orders that are no rankings; {task} needs rankings")
-    return given
-
-
 def as_nonempty_data(data: Any) -> Data:
     """Return data as Rankings or Preferences; raise an error if there are no rows."""
     given = as_data(data)

@@ -183,10 +183,6 @@ class Preferences(Rows):
             contracted += [cycle_groups(pairs, names) if pairs.any() else () for pairs in mutual]
         return cls._trusted(packed, names, number, users, tuple(contracted))
 
-    def _holds(self, user: IntArray, better: IntArray, worse: IntArray) -> Mask:
-        """Return whether each user has the better item before the worse one."""
-        return np.asarray(self.packed[user, better, worse >> 3] & (128 >> (worse & 7)) > 0)
-
     @classmethod
     def from_rankings(cls, rankings: Any, *, users: Iterable[object] | None = None) -> Preferences:
         """Build from rankings: an item is before the items of later buckets, and free items are unrelated.

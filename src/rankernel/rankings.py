@@ -7,6 +7,7 @@ import numbers
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import factorial, prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, SupportsIndex, get_args
 
@@ -838,11 +839,8 @@ def rows_to_array(rows: Iterable[Any], what: str) -> NDArray[Any]:
     try:
         return np.array(lists)
     except ValueError:  # lists of different lengths inside cells
-        out = np.empty((len(lists), len(lists[0])), dtype=object)
-        for number, row in enumerate(lists):
-            for column, cell in enumerate(row):
-                out[number, column] = cell
-        return out
+        cells = np.fromiter(chain.from_iterable(lists), dtype=object, count=len(lists) * len(lists[0]))
+        return cells.reshape(len(lists), len(lists[0]))
 
 
 def as_numbers(values: NDArray[Any], masked: Mask, items: Sequence[str], what: str) -> tuple[NDArray[Any], Mask]:

@@ -24,8 +24,9 @@ from rankernel.cli.options import (
     read_source,
 )
 from rankernel.cli.terminal import UsageError, console, print_facts, print_json, print_table, progress
-from rankernel.data import concat, only_rankings, with_counts
+from rankernel.data import concat, with_counts
 from rankernel.errors import RankingError, ReadingWarning
+from rankernel.rankings import as_rankings
 from rankernel.reports.ballots import Source
 from rankernel.reports.text import effect_text, plural, pvalue_text, round_numbers
 
@@ -214,7 +215,7 @@ def compare_sequentially(
     for number, name in enumerate(groups):
         data = source.rankings[of_row == number]
         rows = np.repeat(np.arange(len(data)), data.counts)
-        voters[name] = with_counts(only_rankings(data, "a sequential test", name)[rows], np.ones(len(rows)))
+        voters[name] = with_counts(as_rankings(data, name)[rows], np.ones(len(rows)))
     n_pairs = min(map(len, voters.values()))
     test = SequentialMMDTest(kernel, method=method).update(*(data[:n_pairs] for data in voters.values()))
     facts |= {

@@ -47,7 +47,6 @@ BLT = re.compile(
     r"(?:\s*(?:#|//)[^\n]*\n)*"
     r"\s*[0-9]+[ \t]+[0-9]+[ \t,]*\r?\n(?:\s*[\[#/-][^\n]*\n)*\s*(?:\([^)]*\)\s*)?[1-9][0-9]* [^\n]*\b0[ ,]*\r?\n"
 )
-TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 FORMATS = {
     known.name: known
     for known in (
@@ -58,7 +57,7 @@ FORMATS = {
         Format("orders", (".abif", ".order"), read_text_orders, matches_text=is_orders),
         Format("pairs", (), read_pairs),
         Format("comparisons", (), read_comparisons),
-        Format("table", (*TABLE_SUFFIXES, *EXCEL, *ARROW, *JSON), read_csv, write_csv),
+        Format("table", (".csv", ".tsv", ".txt", *EXCEL, *ARROW, *JSON), read_csv, write_csv),
     )
 }
 
@@ -133,14 +132,11 @@ def detected_format(source: SourceFile) -> Format:
     formats = list(FORMATS.values())
     is_file = source.table is None and source.file is None
     if source.table is None:
-        if source.is_folder:
+        content = json_documents(source)[0] if source.suffix == ".json" else None
+        if source.is_folder or (isinstance(content, dict) and {"Sessions", "CVR"} & content.keys()):
             return FORMATS["cast vote record"]
-        if source.suffix == ".json":
-            documents = json_documents(source)
-            if isinstance(documents[0], dict) and {"Sessions", "CVR"} & documents[0].keys():
-                return FORMATS["cast vote record"]
         for known in formats:
-            if source.suffix in known.suffixes and source.suffix not in TABLE_SUFFIXES and known.name != "table":
+            if known.name != "table" and source.suffix in known.suffixes:
                 return known
         if source.suffix not in (*EXCEL, *ARROW, *JSON):
             for known in formats:

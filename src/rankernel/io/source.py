@@ -181,14 +181,11 @@ class ReadOptions:
             expected = "a text encoding of Python, such as 'latin-1'"
             raise ArgumentValueError("encoding", self.encoding, expected) from None
         for name, what in (("columns", "a mapping of roles to columns"), ("aliases", "a mapping of names to names")):
-            given = getattr(self, name)
-            if given is not None:
-                check_instance(name, given, Mapping, what)
-                for key, value in given.items():
-                    if not isinstance(key, str) or not isinstance(value, str):
-                        raise ArgumentValueError(name, given, what)
-                    if name == "columns" and key not in COLUMN_ROLES:
-                        raise ArgumentValueError(name, given, f"a mapping of {', '.join(COLUMN_ROLES)} to columns")
+            given = {} if getattr(self, name) is None else check_instance(name, getattr(self, name), Mapping, what)
+            if not all(isinstance(text, str) for pair in given.items() for text in pair):
+                raise ArgumentValueError(name, given, what)
+            if name == "columns" and not given.keys() <= set(COLUMN_ROLES):
+                raise ArgumentValueError(name, given, f"a mapping of {', '.join(COLUMN_ROLES)} to columns")
 
     @classmethod
     def of(cls, reader: Callable[..., Any], keywords: Mapping[str, Any]) -> ReadOptions:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rankernel._utils import IntArray
 from rankernel._utils.checks import printable
 from rankernel.columns import Column, cell_text
-from rankernel.errors import Argument, RankingError, missing_extra
+from rankernel.errors import Argument, RankingError, require
 from rankernel.io.source import HEAD, SourceFile, quoted, unprefixed_cell
 from rankernel.rankings import is_frame
 
@@ -299,10 +299,9 @@ def splits_evenly(text: str, delimiter: str, source: SourceFile) -> bool:
 
 def excel_rows(source: SourceFile) -> list[Row]:
     """Return the rows of the first sheet of a workbook that are not empty."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise missing_extra("openpyxl", "excel") from None
+    require("openpyxl", "excel")
+    import openpyxl
+
     for _ in source.members(""):  # checks the size of all parts
         pass
     try:
@@ -317,11 +316,10 @@ def excel_rows(source: SourceFile) -> list[Row]:
 
 def arrow_table(source: SourceFile) -> Any:
     """Return the table in a Parquet or Feather file."""
-    try:
-        import pyarrow as pa
-        from pyarrow import feather, parquet
-    except ImportError:
-        raise missing_extra("pyarrow", "arrow") from None
+    require("pyarrow", "arrow")
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
     buffer = io.BytesIO(source.raw)
     try:
         if source.suffix == ".parquet":

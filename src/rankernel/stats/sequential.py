@@ -25,20 +25,18 @@ from numpy.typing import NDArray
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import Seed, as_generator, check_choice, check_labels, check_number, short_repr
 from rankernel.completions.draws import CompletionModel
-from rankernel.data import only_rankings
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import median_of_pairs
 from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import MEDIAN, Kernel
-from rankernel.rankings import Rankings, is_missing, unique_rows
+from rankernel.rankings import Rankings, as_rankings, is_missing, unique_rows
 from rankernel.stats.base import check_kernel, warn_if_not_characteristic
 from rankernel.stats.goodness_of_fit import bucket_patterns, make_sampler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TASK = "a sequential test"  # in error messages
 MAX_BET = 0.9  # of the wealth
 NEWTON_STEP = 2 / (2 - math.log(3))  # of Cutkosky and Orabona (2018)
 ROUNDING = 1e-9  # norms of the witness, relative to the largest one possible, that are rounding errors
@@ -112,7 +110,7 @@ class SequentialMMDTest:
         self.alpha = check_number("alpha", alpha, 0, 1, above=True)
         self.covariate_kernel = check_choice("covariate_kernel", covariate_kernel, ("auto", "delta", "gaussian"))
         is_known = reference is None or isinstance(reference, CompletionModel) or callable(reference)
-        self.reference = reference if is_known else only_rankings(reference, TASK, "reference")
+        self.reference = reference if is_known else as_rankings(reference, "reference")
         self.method = method
         self.log_evalues: list[float] = []
         self._rng = as_generator(rng)
@@ -185,9 +183,9 @@ class SequentialMMDTest:
             )
         if self._kind not in ("", kind):
             raise ValueError(f"the test was updated with {self._kind} before, and now with {kind}; use a new test")
-        given = only_rankings(X, TASK)
+        given = as_rankings(X, "X")
         if Y is not None:
-            ranks, others = self._voters(given, "X"), self._voters(only_rankings(Y, TASK, "Y"), "Y")
+            ranks, others = self._voters(given, "X"), self._voters(as_rankings(Y, "Y"), "Y")
             if len(ranks) != len(others):
                 raise RankingError(f"X has {len(ranks)} voters and Y has {len(others)}; give pairs")
         elif covariate is None:

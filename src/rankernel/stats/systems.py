@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray
 from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, check_labels, check_number, printable
-from rankernel.data import group_codes, only_rankings
+from rankernel.data import group_codes
 from rankernel.errors import RankingError, require
 from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.kernels.positional import RankBiasedOverlap
-from rankernel.rankings import FREE, Rankings, dense_ranks, is_missing
+from rankernel.rankings import FREE, Rankings, as_rankings, dense_ranks, is_missing
 from rankernel.stats._permutations import PermutationStatistic, named_generator
 from rankernel.stats.base import Interval, PrintedResult, SummaryLines
 from rankernel.stats.pairwise import Correction, adjust_pvalues
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROUNDING = 1e-12  # statistics that differ by less are ties
-TASK = "a comparison of systems"  # in error messages
 PERSISTENCE = 0.9  # of the default kernel: a reader of ten results
 NOT_TESTED = (
     "two lists per query can be exchanged without changing their overlap; give judgements, or a third list, such as a "
@@ -214,7 +213,7 @@ def compare_systems(
     outside = (1 - check_number("confidence_level", confidence_level, 0, 1)) / 2
     check_choice("correction", correction, ("holm", "benjamini-hochberg"))
     given, seed = None if kernel is None else as_kernel(kernel), as_seed(rng)
-    lists = only_rankings(X, TASK)
+    lists = as_rankings(X, "X")
     of_row = labels_of(lists, "queries", queries, "query")
     names, codes = group_codes(labels_of(lists, "systems", systems, "system"))
     if (lists.counts != 1).any():
@@ -227,7 +226,7 @@ def compare_systems(
         raise RankingError(f"{len(common)} queries have a list of each system; a comparison needs at least two")
     judged: dict[str, dict[int, int]] | None = None
     if judgements is not None:
-        relevance = only_rankings(judgements, TASK, "judgements")
+        relevance = as_rankings(judgements, "judgements")
         of_judged = labels_of(relevance, "judgements", None, "query")
         judged = rows_by_query(of_judged, [0] * len(relevance), "two rows of judgements")
         common = [query for query in common if query in judged]
