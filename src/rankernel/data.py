@@ -94,7 +94,7 @@ def concat(parts: Iterable[Any]) -> Any:
     Returns
     -------
     Rankings or Preferences
-        The rows of all parts, with their counts and labels.
+        The rows of all parts, with their counts.
 
     Examples
     --------

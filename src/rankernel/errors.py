@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from inspect import Parameter
-from types import FrameType
 from typing import Any, NamedTuple
 
 MAX_REPR = 80  # characters of a value in a message
@@ -157,22 +156,15 @@ def require(package: str, extra: str) -> None:
         raise missing_extra(package, extra)
 
 
+# This package, and the decorators between two frames of this package.
+INTERNAL = ("rankernel", "importlib", "functools", "contextlib", "numpy")
+
+
 def warn(message: str | tuple[object, ...], category: type[Warning]) -> None:
     """Issue a warning, whose message may be in pieces, attributed to the first caller outside of this package."""
     parts = message if isinstance(message, tuple) else (message,)
     instance = category(*parts) if issubclass(category, PhrasedMessage) else category("".join(map(str, parts)))
     frame, stacklevel = sys._getframe(1), 2
-    while frame.f_back is not None and is_internal(frame):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in INTERNAL:
         frame, stacklevel = frame.f_back, stacklevel + 1
     warnings.warn(instance, stacklevel=stacklevel)
-
-
-def is_internal(frame: FrameType) -> bool:
-    """Whether a frame belongs to this package, or to a decorator between two frames of this package."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in (
-        "rankernel",
-        "importlib",
-        "functools",
-        "contextlib",
-        "numpy",
-    )

@@ -709,23 +709,20 @@ def check_items(items: Iterable[object]) -> tuple[str, ...]:
     """Return item names as strings; raise an error if there are none, or if names are missing or repeated."""
     if isinstance(items, str | bytes) or not isinstance(items, Iterable) or getattr(items, "ndim", 1) == 0:
         raise RankingError(f"items={short_repr(items)} is not possible; it must be a list of item names")
-    given = list(items)
-    for index, name in enumerate(given):
-        if is_missing(name):
-            raise RankingError(f"items: the name of item {index} is missing ({name!r}); every item needs a name")
-        if isinstance(name, list | dict | set | np.ndarray):
-            raise RankingError(f"items: the name of item {index} is {short_repr(name)}; give a string or a number")
-    names = tuple(str(name) for name in given)
-    if not names:
-        raise RankingError("items: there are no items; give at least one")
     first: dict[str, int] = {}
-    for index, name in enumerate(names):
+    for index, given in enumerate(items):
+        if is_missing(given):
+            raise RankingError(f"items: the name of item {index} is missing ({given!r}); every item needs a name")
+        if isinstance(given, list | dict | set | np.ndarray):
+            raise RankingError(f"items: the name of item {index} is {short_repr(given)}; give a string or a number")
+        name = str(given)
         if name in first:
-            raise RankingError(
-                f"items {first[name]} and {index} are both named {printable(name)!r}; item names must be unique"
-            )
+            both = f"items {first[name]} and {index} are both named {printable(name)!r}"
+            raise RankingError(f"{both}; item names must be unique")
         first[name] = index
-    return names
+    if not first:
+        raise RankingError("items: there are no items; give at least one")
+    return tuple(first)
 
 
 def is_missing(value: object) -> bool:
@@ -945,7 +942,7 @@ def ranks_by_sorting(values: NDArray[Any], listed: Mask) -> RankArray:
 
 
 def check_counts(counts: Any, n_rankings: int) -> IntArray:
-    """Return counts as a read-only integer array, one positive integer per ranking."""
+    """Return counts as an integer array, one positive integer per ranking."""
     if counts is None:
         checked = np.ones(n_rankings, dtype=np.int64)
     else:
@@ -957,7 +954,6 @@ def check_counts(counts: Any, n_rankings: int) -> IntArray:
             row = int(np.argmax(checked < 1))
             raise RankingError(f"row {row} has count {checked[row]}; a count is a positive number of voters")
         check_total_count(checked)
-    checked.flags.writeable = False
     return checked
 
 

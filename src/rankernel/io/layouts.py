@@ -432,7 +432,7 @@ def item_columns(table: Table, names: Sequence[str]) -> tuple[dict[str, str], li
         ranks = [rank_of(cell) for cell in column.texts if not is_missing(cell)] if not column.is_numeric else [0.0]
         if is_index(name, column):
             ignored.append(name)
-        elif ranks and all(rank is None for rank in ranks):
+        elif ranks and np.isnan(ranks).all():
             labels.append(name)
         elif is_bookkeeping(name):
             is_certain = options.layout != "auto" or np.nanmax(column.numbers, initial=0.0) > len(names)
@@ -474,14 +474,14 @@ def question_columns(names: Iterable[str]) -> dict[str, dict[str, str]]:
     return {question: columns for question, columns in found.items() if len(columns) > 1}
 
 
-def rank_of(cell: str) -> float | None:
-    """Return the rank in a cell, a number from 0 or an ordinal; -1 for an item without rank, None for other cells."""
-    if NUMBER.fullmatch(cell):
-        return float(cell) if float(cell) >= 0 or float(cell) == FREE else None
-    ordinal = ORDINAL.fullmatch(cell)
+def rank_of(cell: str) -> float:
+    """Return the rank in a cell, a number from 0 or an ordinal; -1 for an item without rank, nan for other cells."""
+    number, ordinal = as_number(cell), ORDINAL.fullmatch(cell)
+    if number >= 0 or number == FREE:
+        return number
     if ordinal:
         return float(ORDINALS.get(ordinal[1].lower()) or ordinal[1])
-    return FREE if cell == FREE_CELL else None
+    return FREE if cell == FREE_CELL else np.nan
 
 
 def item_numbers(table: Table, columns: Mapping[str, str], layout: Layout) -> tuple[FloatArray, Mask, tuple[str, ...]]:
@@ -512,26 +512,18 @@ def item_numbers(table: Table, columns: Mapping[str, str], layout: Layout) -> tu
         else:
             values = column.mapped(lambda cell: cell_number(cell, is_missing, is_score), np.float64)
             free[:, index] = column.mapped(lambda cell: cell == FREE_CELL, bool)
-        numbers[:, index] = values
-        negative = np.flatnonzero((values < 0) if not is_score else ())
-        invalid = np.flatnonzero(np.isinf(values)).tolist() + negative[values[negative] != FREE].tolist()
-        if invalid:
-            raise cell_error(table, min(invalid), by_item[item], is_score)
-        numbers[negative, index] = np.nan
+        is_unranked = (values == FREE) & (not is_score)
+        wrong = np.isinf(values) | ((values < 0) & ~is_unranked & (not is_score))
+        if wrong.any():
+            raise cell_error(table, int(np.argmax(wrong)), by_item[item], is_score)
+        numbers[:, index] = np.where(is_unranked, np.nan, values)
     return numbers, free, items
 
 
 def cell_number(cell: str, is_missing: Any, is_score: bool) -> float:
     """Return the rank or score in a cell, nan if it is missing, infinity if it is neither."""
-    if is_missing(cell):
-        return np.nan
-    value = decimal_number(cell) if is_score else rank_of(with_point(cell))
-    return np.inf if value is None or np.isnan(value) else value
-
-
-def decimal_number(cell: str) -> float:
-    """Return a number with a decimal point or comma, nan for other cells."""
-    return as_number(with_point(cell))
+    value = as_number(with_point(cell)) if is_score else rank_of(with_point(cell))
+    return np.nan if is_missing(cell) else np.inf if np.isnan(value) else value
 
 
 def with_point(cell: str) -> str:
@@ -729,7 +721,7 @@ def long_rankings(table: Table) -> Rankings:
             )
             raise table.error(None, problem, Argument("columns", ...))
     user, item, cells = (table.columns[roles[role]] for role in ("user", "item", value))
-    numbers = cells.numbers if cells.is_numeric else cells.mapped(decimal_number, np.float64)
+    numbers = cells.numbers if cells.is_numeric else cells.mapped(lambda cell: as_number(with_point(cell)), np.float64)
     wrong = ~np.isfinite(numbers)
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -22,6 +22,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 COMPLETE = ("soc", "toc")
 STRICT = ("soc", "soi")
 FREE_NOTE = "unlisted alternatives are free"  # in the description, to be read back
+HEADER_LINES = re.compile(r"(?:[^\S\n]*(?:#[^\n]*)?(?:\n|\Z))*")
 OLD_FORMAT = re.compile(r"\s*([0-9]{1,9})\s*\n((?:[0-9]+\s*,[^\n]*\n)+?)([0-9]+)\s*,\s*([0-9]+)\s*,\s*([0-9]+)\s*\n")
 
 
@@ -109,20 +110,14 @@ Header = dict[str, tuple[str, int]]
 def read_header(text: str, source: SourceFile) -> tuple[Header, int, int]:
     """Return the header as key -> (value, line number), its number of lines, and the index of the text after it."""
     header: Header = {}
-    number = end = 0
-    while end < len(text):
-        line_end = text.find("\n", end) + 1 or len(text)
-        line = text[end:line_end].strip()
-        if line and not line.startswith("#"):
-            break
-        number, end = number + 1, line_end
-        key, colon, value = line[1:].partition(":")
+    lines = HEADER_LINES.match(text)[0]  # type: ignore[index]
+    for number, line in enumerate(lines.split("\n"), start=1):
+        key, colon, value = (part.strip() for part in line.strip()[1:].partition(":"))
+        if colon and key in header:
+            raise source.error(number, f"'{printable(key)}' is also in line {header[key][1]}")
         if colon:
-            key = key.strip()
-            if key in header:
-                raise source.error(number, f"'{printable(key)}' is also in line {header[key][1]}")
-            header[key] = (value.strip(), number)
-    return header, number, end
+            header[key] = (value, number)
+    return header, lines.count("\n"), len(lines)
 
 
 def old_format(text: str, source: SourceFile) -> tuple[Header, int, str, int]:
