@@ -626,7 +626,7 @@ def as_rankings(data: Any, name: str = "rankings") -> Rankings:
     try:
         return data.to_rankings() if hasattr(data, "to_rankings") else Rankings(data)
     except RankingError as error:
-        problem = "only rankings are supported: " if hasattr(data, "to_rankings") else ""
+        problem = "only rankings are supported, not other partial orders: " if hasattr(data, "to_rankings") else ""
         raise RankingError(f"{name}: {problem}", *error.parts) from None
 
 
