@@ -133,7 +133,10 @@ def bootstrapped(voters: Any, seed: int) -> tuple[float, float]:
     """Return the interval by a reflected bootstrap of the voters of each group, for comparison."""
     gram, rng, sizes = voters.gram, np.random.default_rng(seed), voters.sizes
     drawn = np.stack(
-        [rng.multinomial(int(n), own / n, size=N_BOOTSTRAP) for n, own in zip(sizes, voters.by_group, strict=True)],
+        [
+            rng.multinomial(int(n), own / n, size=N_BOOTSTRAP)
+            for n, own in zip(sizes, voters.table.sum(axis=0), strict=True)
+        ],
         axis=1,
     ).astype(float)
 
@@ -147,7 +150,7 @@ def bootstrapped(voters: Any, seed: int) -> tuple[float, float]:
         whole = between + (selves / sizes - alike).mean(axis=1)
         return np.asarray(np.where(whole > 0, between, 0.0) / np.where(whole > 0, whole, 1.0))
 
-    found = voters.by_group[None]
+    found = voters.table.sum(axis=0, dtype=float)[None]
     errors = np.quantile(effects(drawn, False) - effects(found, True)[0], [0.975, 0.025])
     low, high = effects(found, False)[0] - errors
     return float(low), float(high)

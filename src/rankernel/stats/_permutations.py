@@ -739,10 +739,12 @@ class PairStatistic(PermutationStatistic):
         error = 0.0
         for sample, kernel, by_row in ((self.sample, self.values, table), (self.value_sample, self.rankings, table.T)):
             if sample is not None and sample.is_estimated:  # either kernel may be the centred one
-                left, right = kernel.factors if kernel.is_product else (kernel.matrix(), np.eye(len(kernel.counts)))
-                own = 0.0 * kernel.counts if self.biased else kernel.diagonal
-                of_rows = sample.standard_error(by_row @ left, by_row @ right / self.factor, by_row @ own)
-                error = float(np.hypot(error, of_rows))
+                if kernel.is_product:
+                    left, right = (by_row @ factor for factor in kernel.factors)
+                else:
+                    left, right = by_row @ kernel.matrix(), by_row.toarray()
+                own = by_row @ (0.0 * kernel.counts if self.biased else kernel.diagonal)
+                error = float(np.hypot(error, sample.standard_error(left, right / self.factor, own)))
         return error
 
 

@@ -81,14 +81,9 @@ class GroupedVoters:
         return self.sample.gram
 
     @cached_property
-    def by_group(self) -> FloatArray:
-        """The number of voters of each group and row."""
-        return np.asarray(self.table.sum(axis=0), dtype=np.float64)
-
-    @cached_property
     def sizes(self) -> FloatArray:
         """The number of voters of each group."""
-        return np.asarray(self.by_group.sum(axis=1))
+        return np.asarray(self.table.sum(axis=(0, 2)), dtype=np.float64)
 
     @cached_property
     def strata(self) -> list[Stratum]:
@@ -210,10 +205,9 @@ class Stratum:
         np.fill_diagonal(products, within)
         return float((self.contrast * products).sum()), float(self.group_weights @ (self_pairs / n - within))
 
-    def null_moments(self, skewness: float) -> Moments:
-        """Return the moments of B under permutations of voters; ``skewness`` is used if it is not known exactly."""
-        moments = permutation_moments(self.centred, CentredKernel.from_gram(self.pair_weights, self.sizes, False))
-        return moments.with_skewness(skewness)
+    def null_moments(self) -> Moments:
+        """Return the moments of B under permutations of voters."""
+        return permutation_moments(self.centred, CentredKernel.from_gram(self.pair_weights, self.sizes, False))
 
     def influences(self, total: float) -> Iterator[InfluenceSample]:
         """Yield the influences of the voters of each group."""
@@ -257,7 +251,7 @@ class GroupEffect(Effect):
 
     def null_moments(self, null: Moments) -> Moments:
         """Return the moments of B under permutations within strata."""
-        return sum((stratum.null_moments(null.skewness) for stratum in self.strata), Moments())
+        return sum((each.null_moments().with_skewness(null.skewness) for each in self.strata), Moments())
 
     def influences(self, total: float) -> Iterator[InfluenceSample]:
         """Yield the influences of the voters of each stratum and group."""
@@ -535,7 +529,7 @@ def mmd_result(voters: GroupedVoters, statistic: PairStatistic, n_permutations: 
     name = f"{'biased' if statistic.biased else 'unbiased'} squared MMD"
     null, effect = statistic.null_distribution(n_permutations), GroupEffect(voters)
     fields = evaluate(statistic, effect, null, voters.sample, name, voters.scheme, warn=warn)
-    first, second = voters.by_group / voters.sizes[:, None]
+    first, second = voters.table.sum(axis=0) / voters.sizes[:, None]
     witness = np.asarray(voters.gram @ (first - second))
     return MMDResult(**fields, witness=witness, _voters=voters, _biased=statistic.biased)
 

@@ -207,11 +207,8 @@ def hsic_fields(
 def witness(sample: Sample, data: Data, covariate: Covariate) -> FloatArray:
     """Return the witness function at each row of the data and its covariate."""
     (rows, values), cell_of_row = np.unique(np.stack((sample.index, covariate.codes)), axis=1, return_inverse=True)
-    counts = np.bincount(cell_of_row.ravel(), data.counts).astype(np.float64)
-    sizes = np.bincount(covariate.codes, data.counts, len(covariate.kernel)).astype(np.float64)
-    left = CentredKernel.from_gram(sample.gram, sample.data.counts.astype(np.float64), biased=True)
-    right = CentredKernel.from_gram(covariate.kernel, sizes, biased=True)
-    return product_sums(left, right, rows, values, counts)[cell_of_row.ravel()] / data.n_voters
+    cells = Cells(0 * rows, values, rows, np.bincount(cell_of_row.ravel(), data.counts).astype(np.int64))
+    return PairedKernels(sample.gram, covariate.kernel, cells).witnesses[0, cell_of_row.ravel()]
 
 
 # ---------------------------------------------------------------------- trends
@@ -310,72 +307,56 @@ def rank_changes(X: Data, times: FloatArray) -> FloatArray:
 # ---------------------------------------------------------------------- the effect
 
 
-@dataclass(frozen=True, eq=False)
 class PairedKernels:
-    """The centred kernels of rankings (``left``) and covariate (``right``) over the voters of a stratum.
+    """The kernels of rankings and covariate over the voters of a stratum.
 
     Cell i has ``counts[i]`` voters with ranking ``rows[i]`` and value ``values[i]``.
     """
 
-    left: CentredKernel
-    right: CentredKernel
-    rows: IntArray
-    values: IntArray
-    counts: FloatArray
+    def __init__(self, gram: FloatArray, other: FloatArray, cells: Cells) -> None:
+        self.counts = cells.counts.astype(np.float64)
+        self.n_voters = float(self.counts.sum())
+        self.gram, self.rows = used_entries(gram, cells.rows)
+        self.other, self.values = used_entries(other, cells.values)
 
-    @classmethod
-    def from_cells(cls, gram: FloatArray, other: FloatArray, cells: Cells) -> PairedKernels:
-        """Return the kernels of the voters of one stratum."""
-        counts = cells.counts.astype(np.float64)
-        left, rows = centre_codes(gram, cells.rows, counts)
-        right, values = centre_codes(other, cells.values, counts)
-        return cls(left, right, rows, values, counts)
-
-    @property
-    def n_voters(self) -> float:
-        """The number of voters."""
-        return float(self.counts.sum())
-
-    def criteria(self) -> FloatArray:
-        """Return the unbiased HSIC(K, L), HSIC(K, K) and HSIC(L, L)."""
-        n, c = self.n_voters, self.counts
-        K, L = self.left.diagonal[self.rows], self.right.diagonal[self.values]
-        self_pairs = np.array([c @ (K * L), c @ K**2, c @ L**2])
-        return np.asarray((self.products(self.left, self.right) @ c - self_pairs) / (n * (n - 3)))
+    def centred(self, biased: bool) -> tuple[CentredKernel, CentredKernel]:
+        """Return both kernels, centred over the voters."""
+        left, right = (np.bincount(each, self.counts).astype(np.float64) for each in (self.rows, self.values))
+        return CentredKernel.from_gram(self.gram, left, biased), CentredKernel.from_gram(self.other, right, biased)
 
     def products(self, left: CentredKernel, right: CentredKernel) -> FloatArray:
         """Return the sums over voters of the products K L, K² and L² at each cell, of shape (3, n_cells)."""
-        cross = product_sums(left, right, self.rows, self.values, self.counts)
-        return np.stack([cross, left.sums_of_powers(2)[self.rows], right.sums_of_powers(2)[self.values]])
+        rows, values, counts, sums = self.rows, self.values, self.counts, np.empty((3, len(self.counts)))
+        sums[1:] = left.sums_of_powers(2)[rows], right.sums_of_powers(2)[values]
+        if right.is_product:
+            factor, other = right.factors
+            by_row = np.zeros((len(left.counts), other.shape[1]))
+            np.add.at(by_row, rows, counts[:, None] * other[values])
+            sums[0] = (left.times(by_row)[rows] * factor[values]).sum(axis=1)
+        else:
+            for part in slices(len(counts), max(CHUNK_ENTRIES // len(counts), 1)):
+                sums[0, part] = (left.block(rows[part], rows) * right.block(values[part], values)) @ counts
+        return sums
+
+    def criteria(self) -> FloatArray:
+        """Return the unbiased HSIC(K, L), HSIC(K, K) and HSIC(L, L)."""
+        (left, right), n, c = self.centred(biased=False), self.n_voters, self.counts
+        K, L = left.diagonal[self.rows], right.diagonal[self.values]
+        self_pairs = np.array([c @ (K * L), c @ K**2, c @ L**2])
+        return np.asarray((self.products(left, right) @ c - self_pairs) / (n * (n - 3)))
 
     @cached_property
     def witnesses(self) -> FloatArray:
         """The means over voters of the products K L, K² and L² at each cell, of kernels with the biased centring."""
-        left, right = (CentredKernel.from_gram(side.gram, side.counts, True) for side in (self.left, self.right))
-        return self.products(left, right) / self.n_voters
+        return self.products(*self.centred(biased=True)) / self.n_voters
 
 
-def product_sums(
-    left: CentredKernel, right: CentredKernel, rows: IntArray, values: IntArray, counts: FloatArray
-) -> FloatArray:
-    """Return at each cell of a row and a value the sum over voters of the product of both kernels."""
-    sums = np.empty(len(counts))
-    if right.is_product:
-        factor, other = right.factors
-        by_row = np.zeros((len(left.counts), other.shape[1]))
-        np.add.at(by_row, rows, counts[:, None] * other[values])
-        return np.asarray((left.times(by_row)[rows] * factor[values]).sum(axis=1))
-    for part in slices(len(counts), max(CHUNK_ENTRIES // len(counts), 1)):
-        sums[part] = (left.block(rows[part], rows) * right.block(values[part], values)) @ counts
-    return sums
-
-
-def centre_codes(gram: FloatArray, codes: IntArray, counts: FloatArray) -> tuple[CentredKernel, IntArray]:
-    """Return the centred kernel between the codes that occur, and the position of each code among them."""
+def used_entries(gram: FloatArray, codes: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return the kernel between the codes that occur, and the position of each code among them."""
     used, positions = np.unique(codes, return_inverse=True)
-    values = gram if len(used) == len(gram) else gram[used] if gram.ndim == 1 else gram[np.ix_(used, used)]
-    weights = np.bincount(positions.ravel(), counts).astype(np.float64)
-    return CentredKernel.from_gram(values, weights, biased=False), positions.ravel()
+    if len(used) < len(gram):
+        gram = gram[used] if gram.ndim == 1 else gram[np.ix_(used, used)]
+    return gram, positions.ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,7 +371,7 @@ class KernelCorrelation(Effect):
         sizes = np.bincount(cells.strata, cells.counts)
         members = [cells.strata == number for number in np.flatnonzero(sizes >= MIN_VOTERS)]
         strata = [Cells._make([each[of_stratum] for each in cells]) for of_stratum in members]
-        return cls(tuple(PairedKernels.from_cells(gram, other, stratum) for stratum in strata))
+        return cls(tuple(PairedKernels(gram, other, stratum) for stratum in strata))
 
     @property
     def weights(self) -> FloatArray:
@@ -441,7 +422,7 @@ class KernelCorrelation(Effect):
         moments = Moments()
         for weight, stratum in zip(self.weights.tolist(), self.strata, strict=True):
             factor = weight / (stratum.n_voters * (stratum.n_voters - 3))
-            moments += permutation_moments(stratum.left, stratum.right, factor).with_skewness(null.skewness)
+            moments += permutation_moments(*stratum.centred(biased=False), factor).with_skewness(null.skewness)
         return moments
 
 
