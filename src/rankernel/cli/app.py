@@ -13,6 +13,7 @@ import typer
 from rankernel import __version__
 from rankernel._utils.checks import printable
 from rankernel._utils.resources import check_disk_space, check_memory
+from rankernel.cli import terminal
 from rankernel.cli.compare_command import compare
 from rankernel.cli.options import (
     COMPUTING,
@@ -27,26 +28,9 @@ from rankernel.cli.options import (
     read_battles,
     read_job,
     read_source,
-    summarize_job,
     with_options,
 )
-from rankernel.cli.terminal import (
-    PICTURES,
-    Command,
-    CommandGroup,
-    UsageError,
-    atomic_file,
-    check_suffix,
-    check_target,
-    console,
-    listed,
-    print_facts,
-    print_json,
-    print_table,
-    progress,
-    show,
-    write_rows,
-)
+from rankernel.cli.terminal import UsageError, console, print_facts, print_json, progress, show
 from rankernel.data import format_rows, with_counts
 from rankernel.errors import RankingError, require
 from rankernel.rankings import EXHAUSTIVE, FULL, INCOMPLETE, PARTIAL, TOP_K, Rankings, sum_counts
@@ -130,15 +114,11 @@ def print_description(facts: dict[str, Any], group_name: str) -> None:
     screen = console()
     screen.print(facts["title"], style="bold")
     screen.print(facts.get("description", ""), style="dim", end="\n" * ("description" in facts))
-    sizes = (
-        plural(facts["n_rankings"], "row"),
-        f"{facts['n_distinct']:,} distinct",
-        plural(facts["n_voters"], "voter"),
-    )
+    n_rows, n_voters = plural(facts["n_rankings"], "row"), plural(facts["n_voters"], "voter")
     rows = {
-        "rankings": ", ".join(sizes),
+        "rankings": f"{n_rows}, {facts['n_distinct']:,} distinct, {n_voters}",
         "kinds": ", ".join(f"{number:,} {kind}" for kind, number in facts["kinds"].items()),
-        "items": f"{facts['n_items']:,}: {listed(facts['items'], SHOWN_ITEMS)}",
+        "items": f"{facts['n_items']:,}: {terminal.listed(facts['items'], SHOWN_ITEMS)}",
         "read as": facts["unlisted"],
     }
     if "groups" in facts:
@@ -166,7 +146,7 @@ def clean(reading: Reading, writing: Writing, cleaning: Cleaning, file: File = N
     writers = {suffix: known for known in FORMATS.values() if known.write for suffix in known.suffixes}
     if suffix not in writers:
         raise UsageError(f"-o {printable(target.name)} does not end in {', '.join(writers)}")
-    check_target(target, writing.force, file)
+    terminal.check_target(target, writing.force, file)
     chosen = writers[suffix]
     source = read_source(file, reading)
     unused = source.rankings.source.ignored if source.rankings.source is not None else ()
@@ -181,9 +161,8 @@ def clean(reading: Reading, writing: Writing, cleaning: Cleaning, file: File = N
     if chosen.name == "table" and not cleaning.merge:
         columns["labels"] = rankings.labels
     elif (reading.by or "label_columns" in reading.options) and not cleaning.merge:
-        raise UsageError(
-            f"{printable(target.name)} has no columns for --by and --labels; write a .csv, or give --merge"
-        )
+        name = printable(target.name)
+        raise UsageError(f"{name} has no columns for --by and --labels; write a .csv, or give --merge")
     assert chosen.write is not None
     with progress("Writing"):
         chosen.write(rankings.unique() if cleaning.merge else rankings, target, overwrite=writing.force, **columns)
@@ -223,11 +202,11 @@ def gram(reading: Reading, computing: Computing, writing: Writing, matrix: Matri
     """
     output, suffix = writing.output, writing.output.suffix.lower() if writing.output else ""
     if output:
-        check_suffix(output, MATRIX_SUFFIXES)
+        terminal.check_suffix(output, MATRIX_SUFFIXES)
     if matrix.resume and suffix not in CHUNKED:
         raise UsageError("--resume is for -o NAME.npy and -o NAME.zarr, which are written in chunks")
     if output and not matrix.plan:
-        check_target(output, writing.force or matrix.resume, file, folder=suffix == ".zarr")
+        terminal.check_target(output, writing.force or matrix.resume, file, folder=suffix == ".zarr")
         if suffix in CHUNKED:
             from rankernel.gram.storage import Target
 
@@ -255,7 +234,7 @@ def gram(reading: Reading, computing: Computing, writing: Writing, matrix: Matri
             check_disk_space(output, n_bytes * plan.shape[0] * plan.shape[1])
             with progress("Gram matrix"):
                 values = plan.gram(dtype=matrix.dtype)
-            with progress("Writing"), atomic_file(output, writing.force) as temporary:
+            with progress("Writing"), terminal.atomic_file(output, writing.force) as temporary:
                 write(temporary, values, X, str(plan.kernel))
         show(writing.json, facts | {"written": printable(output)}, **numbers)
         return
@@ -299,7 +278,7 @@ def write(path: Path, matrix: NDArray[Any], X: Data, kernel: str) -> None:
 
 # ---------------------------------------------------------------------- cluster
 
-SUMMARY_SUFFIXES = (".csv", *PICTURES)
+SUMMARY_SUFFIXES = (".csv", *terminal.PICTURES)
 
 
 def cluster(reading: Reading, computing: Computing, writing: Writing, cutting: Cutting, file: File = None) -> None:
@@ -309,27 +288,24 @@ def cluster(reading: Reading, computing: Computing, writing: Writing, cutting: C
     """
     output = writing.output
     if output:
-        check_suffix(output, SUMMARY_SUFFIXES)
-        check_target(output, writing.force, file)
+        terminal.check_suffix(output, SUMMARY_SUFFIXES)
+        terminal.check_target(output, writing.force, file)
     job = read_job(file, reading, computing)
-    summary = summarize_job(job, computing.seed, n_clusters=cutting.k, linkage=cutting.linkage, compare=())
+    summary = job.summarize(cutting, compare=())
     clustering = summary.clustering
     if clustering is None:
         raise RankingError("all rankings are equal; there is nothing to cluster")
     labels = np.array([each.name for each in clustering.clusters])[clustering.labels]
     if output:
-        with progress("Drawing"), atomic_file(output, writing.force) as temporary:
+        with progress("Drawing"), terminal.atomic_file(output, writing.force) as temporary:
             if output.suffix.lower() == ".csv":
-                write_rows(temporary, *table_of_rows(summary, {"cluster": labels}))
+                terminal.write_rows(temporary, *table_of_rows(summary, {"cluster": labels}))
             else:
                 draw_dendrogram(temporary, summary, clustering)
     from rankernel.reports.summary import cluster_numbers, evidence_for_clusters
 
-    facts, n_clusters, reason = (
-        job.facts(summary.embedding.values),
-        len(clustering.clusters),
-        evidence_for_clusters(summary),
-    )
+    facts, n_clusters = job.facts(summary.embedding.values), len(clustering.clusters)
+    reason = evidence_for_clusters(summary)
     facts["clusters"] = f"{n_clusters} by {cutting.linkage} linkage; choose another number with --k"
     if summary.view.sampled:
         facts["tree"] = f"of {sample_text(summary)}; the others join the nearest cluster"
@@ -405,7 +381,7 @@ def print_clusters(facts: dict[str, str], summary: Summary, clustering: Clusteri
         distinction = mark if summary.grouped else ""
         rows.append([each.name, f"{each.n_voters:,}", percent(each.share), distinction, consensus, shifts])
     screen.print()
-    print_table(screen, rows)
+    terminal.print_table(screen, rows)
     if summary.grouped:
         screen.print()
         screen.print(text_tree(clustering))
@@ -445,10 +421,10 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, cutting
     Colours are groups with --by, else clusters.
     """
     target = writing.output or Path("map.png")
-    check_suffix(target, SUMMARY_SUFFIXES)
-    check_target(target, writing.force, file)
+    terminal.check_suffix(target, SUMMARY_SUFFIXES)
+    terminal.check_target(target, writing.force, file)
     job = read_job(file, reading, computing)
-    summary = summarize_job(job, computing.seed, n_clusters=cutting.k, linkage=cutting.linkage, compare=())
+    summary = job.summarize(cutting, compare=())
     if reading.by is not None:
         labels, names = summary.ballots.dominant_groups(), list(summary.ballots.groups)
     else:
@@ -456,9 +432,9 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, cutting
     x, y = summary.embedding.points.T
     header, rows = table_of_rows(summary, {"x": x, "y": y, "label": np.array([*names, ""])[labels]})
     points, is_table = list(rows), target.suffix.lower() == ".csv"
-    with progress("Drawing"), atomic_file(target, writing.force) as temporary:
+    with progress("Drawing"), terminal.atomic_file(target, writing.force) as temporary:
         if is_table:
-            write_rows(temporary, header, points)
+            terminal.write_rows(temporary, header, points)
         else:
             draw_map(temporary, summary, labels, names)
     facts = job.facts(summary.embedding.values)
@@ -466,11 +442,8 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, cutting
         facts["shown"] = f"{sample_text(summary)}; the axes are those of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
-        numbers = {
-            "variance": summary.embedding.variance,
-            "points": [dict(zip(header, p, strict=True)) for p in points],
-        }
-        print_json(facts | job.sizes | numbers)
+        records = [dict(zip(header, point, strict=True)) for point in points]
+        print_json(facts | job.sizes | {"variance": summary.embedding.variance, "points": records})
     else:
         print_facts(console(), facts | {"variance": " + ".join(f"{share:.0%}" for share in summary.embedding.variance)})
 
@@ -522,20 +495,19 @@ def report(
     target = writing.output or Path("report.html")
     if target.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"-o {printable(target.name)} does not end in .html")
-    check_target(target, writing.force, file)
+    terminal.check_target(target, writing.force, file)
     job = read_job(file, reading, computing, battles=True)
     if page.group and not job.source.named_groups[0]:
         raise UsageError("--group is for the groups of a file; give their column with --by")
     words = {name: getattr(page, name) or getattr(job.source, name) for name in ("title", "noun", "voter")}
     words = {name: printable(word) for name, word in words.items()}
-    settings = {"n_clusters": cutting.k, "linkage": cutting.linkage, "n_permutations": page.permutations}
     compared = tuple(page.group) if page.group else None
     job = replace(job, source=replace(job.source, **words, sample=page.sample))
-    summary = summarize_job(job, computing.seed, **settings, compare=compared)
+    summary = job.summarize(cutting, n_permutations=page.permutations, compare=compared)
 
     from rankernel.reports.page import render_page
 
-    with atomic_file(target, writing.force) as temporary:
+    with terminal.atomic_file(target, writing.force) as temporary:
         temporary.write_text(render_page(summary), encoding="utf-8")
     facts = job.facts(summary.embedding.values)
     if summary.view.sampled:
@@ -582,8 +554,8 @@ def leaderboard(reading: Reading, writing: Writing, scoring: Scoring, file: File
     from rankernel.models.leaderboard import leaderboard as compute_leaderboard
 
     if writing.output is not None:
-        check_suffix(writing.output, SUMMARY_SUFFIXES)
-        check_target(writing.output, writing.force, file)
+        terminal.check_suffix(writing.output, SUMMARY_SUFFIXES)
+        terminal.check_target(writing.output, writing.force, file)
         if reading.by is not None and writing.output.suffix.lower() != ".csv":
             raise UsageError("a picture shows one leaderboard: leave out --by, or write a .csv file")
     data, by, described = read_items(file, reading)
@@ -593,7 +565,7 @@ def leaderboard(reading: Reading, writing: Writing, scoring: Scoring, file: File
         found = compute_leaderboard(data, by=by, **options)
     boards = found if isinstance(found, dict) else {"": found}
     if writing.output is not None:
-        with atomic_file(writing.output, writing.force) as temporary:
+        with terminal.atomic_file(writing.output, writing.force) as temporary:
             write_leaderboards(temporary, boards, reading.by)
     written = {} if writing.output is None else {"written": printable(writing.output)}
     if writing.json:
@@ -627,13 +599,13 @@ def write_leaderboards(path: Path, boards: dict[str, Any], column: str | None) -
         return
     rows = [([name] if column else []) + list(row.values()) for name, board in boards.items() for row in board.rows()]
     first = next(iter(boards.values())).rows()[0]
-    write_rows(path, [*([column] if column else []), *first], rows)
+    terminal.write_rows(path, [*([column] if column else []), *first], rows)
 
 
 # ---------------------------------------------------------------------- the commands
 
 app = typer.Typer(
-    cls=CommandGroup,
+    cls=terminal.CommandGroup,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -680,4 +652,4 @@ COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
 }
 for name, (command, examples) in COMMANDS.items():
     lines = "".join(f"\n\n- `{f'rankernel {name} {example}'.rstrip()}`" for example in examples)
-    app.command(name, cls=Command, epilog=f"**Examples**{lines}")(with_options(command))
+    app.command(name, cls=terminal.Command, epilog=f"**Examples**{lines}")(with_options(command))

@@ -246,8 +246,9 @@ def read_options(given: dict[str, Any]) -> dict[str, Any]:
         options[name] = dict(key_and_value(name, text) for text in options[name])
     if str(options.get("skipped", "")).isdecimal():
         options["skipped"] = int(options["skipped"])
-    with usage_errors():
-        ReadOptions(**{name: value for name, value in options.items() if name != "format"})
+    if options:
+        with usage_errors():
+            ReadOptions(**{name: value for name, value in options.items() if name != "format"})
     return options
 
 
@@ -483,11 +484,21 @@ def over_items(data: Data, items: tuple[str, ...]) -> Data:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """The rankings, the kernel and the method of a command."""
+    """The rankings, the kernel, the method and the seed of a command."""
 
     source: Source
     kernel: Kernel
     method: MethodLike
+    seed: int
+
+    def summarize(self, cutting: Cutting, **settings: Any) -> Summary:
+        """Return the results that the report shows, with a progress bar."""
+        from rankernel.reports.clusters import Settings
+        from rankernel.reports.summary import summarize
+
+        chosen = Settings(self.kernel, self.method, cutting.k, cutting.linkage, rng=self.seed, **settings)
+        with progress("Ballots") as step:
+            return summarize(self.source, chosen, step)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -497,10 +508,9 @@ class Job:
     def facts(self, values: str) -> dict[str, str]:
         """Return a description of the data and of how kernel values are computed."""
         rankings, words, battles = self.source.rankings, self.source.wording, self.source.comparisons
-        n_voters = words.count_voters(rankings.n_voters if battles is None else battles.n_judges)
-        sizes = (
-            [n_voters] if battles is None else [plural(len(battles), "comparison"), *[n_voters] * bool(battles.judges)]
-        )
+        sizes = [] if battles is None else [plural(len(battles), "comparison")]
+        if battles is None or battles.judges:
+            sizes.append(words.count_voters(rankings.n_voters if battles is None else battles.n_judges))
         return {
             "data": f"{self.source.title}: {', '.join([*sizes, words.count_items(rankings.n_items)])}",
             "read as": self.source.reading,
@@ -522,13 +532,4 @@ def read_job(file: Path | None, reading: Reading, computing: Computing, battles:
     assert kernel is not None
     source = read_source(file, reading, battles=battles)
     with progress("Kernel"):
-        return Job(source, kernel.resolve(source.rankings), method)
-
-
-def summarize_job(job: Job, seed: int, **settings: Any) -> Summary:
-    """Return the summary of a job, with a progress bar."""
-    from rankernel.reports.clusters import Settings
-    from rankernel.reports.summary import summarize
-
-    with progress("Ballots") as step:
-        return summarize(job.source, Settings(kernel=job.kernel, method=job.method, rng=seed, **settings), step)
+        return Job(source, kernel.resolve(source.rankings), method, computing.seed)
