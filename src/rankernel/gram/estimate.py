@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from rankernel._utils.checks import check_flag, check_number
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_memory
 from rankernel.errors import Argument, ArgumentValueError, ExactnessError, SamplingWarning, warn
-from rankernel.gram.evaluator import Block, BlockEstimate, single_entries, slices
+from rankernel.gram.evaluator import Block, single_entries, slices
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.montecarlo import MonteCarlo, MonteCarloEvaluator, pooled
 from rankernel.kernels.base import Kernel
@@ -149,48 +150,44 @@ def estimate(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_j
     n_matrices = (3 + 2 * len(plan.kernel.params) * gradient) * (1 + repeated)
     check_memory(plan.shape, np.float64, n_matrices=n_matrices)
     while True:
-        found, sides = measure(plan, normalize, n_jobs)
+        (value, stderr, unreliable), sides = measure(plan, normalize, n_jobs)
         estimator = plan._estimator
         if sides is not None and estimator is None and any(side.estimated.any() for side in sides):
             estimator = plan._fallback
-        if tol is None or estimator is None or not (found.stderr > tol).any():
+        if tol is None or estimator is None or not (stderr > tol).any():
             break
-        plan = plan._with_estimator(more_draws(plan, found, estimator, tol, normalize))
+        plan = plan._with_estimator(more_draws(plan, stderr, estimator, tol, normalize))
     if sides is not None:
         warn_if_norms_estimated(plan, sides)
-    warn_if_unreliable(found, estimator)
+    warn_if_unreliable(stderr, unreliable > 0, estimator)
     details = plan.details
     if plan._estimator is None and estimator is not None:
         details += f"; norms: {estimator}"
     derivatives = gradient_estimates(plan, n_jobs) if gradient else (None, None)
-    return Estimate(
-        found.value, found.stderr, found.unreliable, estimator or plan.method, details, plan.kernel, *derivatives
-    )
+    return Estimate(value, stderr, unreliable > 0, estimator or plan.method, details, plan.kernel, *derivatives)
 
 
-def measure(plan: Plan, normalize: bool, n_jobs: int | None) -> tuple[BlockEstimate, tuple[Norms, Norms] | None]:
-    """Return the matrix of a plan with standard errors, and the norms that it was divided by."""
+def measure(plan: Plan, normalize: bool, n_jobs: int | None) -> tuple[list[FloatArray], tuple[Norms, Norms] | None]:
+    """Return values, standard errors and which are unreliable (1, else 0), and the norms that values are divided by."""
     distinct = plan._distinct
     sides = norms_of(distinct) if normalize else None
 
-    def compute(block: Block) -> list[FloatArray]:
+    def compute(block: Block) -> FloatArray:
         norms = None if sides is None else (sides[0][block[0]], sides[1][block[1]])
-        found = distinct._evaluator.estimate_block(plan.kernel, block, norms)
-        return [found.value, found.stderr, found.unreliable.astype(np.float64)]
+        return distinct._evaluator.estimate_block(plan.kernel, block, norms)
 
-    value, stderr, unreliable = distinct._fill(compute, 3, n_jobs)
+    found = distinct._fill(compute, 3, n_jobs)
     if sides is not None:
         r, c = equal_pairs(*ranking_numbers(distinct))
         r, c = (index[sides[0].value[r] > 0] for index in (r, c))
-        value[r, c], stderr[r, c], unreliable[r, c] = 1.0, 0.0, 0.0
-    found = BlockEstimate(*(plan._expand(matrix) for matrix in (value, stderr, unreliable > 0)))
-    return found, sides
+        found[0, r, c], found[1:, r, c] = 1.0, 0.0
+    return [plan._expand(matrix) for matrix in found], sides
 
 
-def warn_if_unreliable(found: BlockEstimate, estimator: MonteCarlo | None) -> None:
+def warn_if_unreliable(stderr: FloatArray, unreliable: Mask, estimator: MonteCarlo | None) -> None:
     """Warn of entries without a standard error, and of entries that are carried by few draws."""
-    missing = np.isnan(found.stderr)
-    few = found.unreliable & ~missing
+    missing = np.isnan(stderr)
+    few = unreliable & ~missing
     if missing.any():
         problem = f"{missing.sum():,} of {missing.size:,} estimates have no standard error ({estimator}): use "
         warn((problem, Argument("coupling", "iid"), ", or a larger ", Argument("n_draws")), SamplingWarning)
@@ -200,7 +197,7 @@ def warn_if_unreliable(found: BlockEstimate, estimator: MonteCarlo | None) -> No
         warn((problem, *advice), SamplingWarning)
 
 
-def more_draws(plan: Plan, found: BlockEstimate, method: MonteCarlo, tol: float, normalize: bool) -> MonteCarlo:
+def more_draws(plan: Plan, stderr: FloatArray, method: MonteCarlo, tol: float, normalize: bool) -> MonteCarlo:
     """Return a method with as many draws as a tolerance needs by the measured standard errors, or raise an error.
 
     The bias of a ranking with itself falls with the number of draws. The variance falls with the number of replicates
@@ -208,8 +205,8 @@ def more_draws(plan: Plan, found: BlockEstimate, method: MonteCarlo, tol: float,
     """
     biased = 0.0
     if not normalize and plan._estimator is not None and method.diagonal == "embedding":
-        biased = float(found.stderr[equal_pairs(*ranking_numbers(plan))].max(initial=0.0))
-    worst = float(np.nanmax(found.stderr, initial=0.0))
+        biased = float(stderr[equal_pairs(*ranking_numbers(plan))].max(initial=0.0))
+    worst = float(np.nanmax(stderr, initial=0.0))
     if biased > tol and method.n_draws < MAX_DRAWS:
         n_draws = method.n_draws * min(MARGIN * biased / tol, MAX_GROWTH)
         return replace(method, n_draws=min(2 * -(-int(n_draws) // 2), MAX_DRAWS))
@@ -235,9 +232,8 @@ def gradient_of(plan: Plan, n_jobs: int | None = None) -> dict[str, FloatArray]:
     """Return the derivative of the matrix of a plan in each parameter."""
     names = list(plan.kernel.params)
 
-    def compute(block: Block) -> list[FloatArray]:
-        found = plan._evaluator.gradients(plan.kernel, block)
-        return [found[name] for name in names]
+    def compute(block: Block) -> Sequence[FloatArray]:
+        return plan._evaluator.matrices(plan.kernel, block, names)
 
     found: Any = plan._fill(compute, len(names), n_jobs) if names else []
     return {name: plan._expand(matrix) for name, matrix in zip(names, found, strict=True)}
@@ -248,9 +244,8 @@ def gradient_estimates(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatA
     values, stderrs = {}, {}
     for name in plan.kernel.params:
 
-        def compute(block: Block, name: str = name) -> list[FloatArray]:
-            found = plan._evaluator.estimate_block(plan.kernel, block, parameter=name)
-            return [found.value, found.stderr]
+        def compute(block: Block, name: str = name) -> FloatArray:
+            return plan._evaluator.estimate_block(plan.kernel, block, parameter=name)[:2]
 
         values[name], stderrs[name] = map(plan._expand, plan._fill(compute, 2, n_jobs))
     return values, stderrs

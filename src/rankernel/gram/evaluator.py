@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.resources import check_interrupt, n_threads, run_in_threads, run_interruptibly
 from rankernel.errors import ExactnessError
 from rankernel.gram.jackknife import Norms, cosines
@@ -25,6 +25,7 @@ from rankernel.kernels.kendall import WeightedKendall
 
 Part = slice | Indices
 Block = tuple[Part, Part]  # indices of distinct rankings: the rows and the columns
+Names = Sequence[str]  # of parameters to differentiate by; "" is for the kernel itself
 
 SMALL_MATRIX = 2**10  # entries of a matrix that is always one block
 MAX_BLOCK_SECONDS = 1.0  # approximate time of a block
@@ -69,15 +70,6 @@ PYTHON_CALL = 1e-5  # seconds for one call of a function that a user gave
 SAMPLE = 96  # rows and columns from which the number of distinct values of a whole matrix is guessed
 
 
-@dataclass(frozen=True, eq=False)
-class BlockEstimate:
-    """Values of a block, their standard errors, and which of the standard errors are unreliable."""
-
-    value: FloatArray
-    stderr: FloatArray
-    unreliable: Mask
-
-
 @dataclass(frozen=True)
 class NoExactValue:
     """The reason for a missing exact value: the kernel, and the rankings for which it has no formula."""
@@ -113,12 +105,12 @@ class Evaluator(ABC):
     n_blocks: int = 2  # independent blocks of draws, of which an unbiased diagonal needs two; none are needed if exact
 
     @abstractmethod
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
+        """Return a block of the derivative in each of some parameters; for the name "" of the kernel itself."""
+
     def values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return a block."""
-
-    @abstractmethod
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivative of a block in each parameter of the kernel."""
+        return self.matrices(kernel, block, [""])[0]
 
     @abstractmethod
     def seconds(self, n_rows: int, n_columns: int) -> float:
@@ -148,10 +140,6 @@ class Evaluator(ABC):
 
     # ------------------------------------------------------------------ single entries
 
-    def value_or_derivative(self, kernel: Kernel, block: Block, parameter: str) -> FloatArray:
-        """Return a block, or with the name of a parameter its derivative."""
-        return self.gradients(kernel, block)[parameter] if parameter else self.values(kernel, block)
-
     @np.errstate(under="ignore")
     def paired(
         self, kernel: Kernel, rows: Indices, columns: Indices, unbiased: bool = False, parameter: str = ""
@@ -165,7 +153,7 @@ class Evaluator(ABC):
         side = min(max(int((CALL_SECONDS / entry) ** 0.5), 1), 64)
         out = np.empty(len(rows))
         for part in slices(len(rows), side):
-            out[part] = np.diagonal(self.value_or_derivative(kernel, (rows[part], columns[part]), parameter))
+            out[part] = np.diagonal(self.matrices(kernel, (rows[part], columns[part]), [parameter])[0])
             check_interrupt()
         return out
 
@@ -173,20 +161,21 @@ class Evaluator(ABC):
 
     def estimate_block(
         self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None, parameter: str = ""
-    ) -> BlockEstimate:
-        """Return a block with its standard errors, divided by norms of its rows and columns if these are given.
+    ) -> FloatArray:
+        """Return the values of a block, their standard errors, and 1 where these are unreliable, else 0.
 
-        With the name of a parameter, the block contains the derivative in that parameter.
+        Values are divided by norms of the rows and columns if these are given. With the name of a parameter, they are
+        the derivatives in that parameter.
         """
-        value: Any = self.value_or_derivative(kernel, block, parameter)
+        value = self.matrices(kernel, block, [parameter])[0]
         if norms is None:
-            return BlockEstimate(value, np.zeros_like(value), np.zeros(value.shape, dtype=bool))
+            return np.stack([value, np.zeros_like(value), np.zeros_like(value)])
         r, c = np.indices(value.shape).reshape(2, -1)
         left_out = value.reshape(-1, 1, 1)
         sides = norms[0][r], norms[1][c]
         scaled, square = cosines(value.ravel(), (left_out, left_out), sides)
         few = sides[0].unreliable | sides[1].unreliable
-        return BlockEstimate(*(each.reshape(value.shape) for each in (scaled, np.sqrt(square), few)))
+        return np.stack([scaled, np.sqrt(square), few]).reshape(3, *value.shape)
 
 
 def block_shape(shape: tuple[int, int], block: Block) -> tuple[int, int]:
@@ -205,13 +194,10 @@ class ConstantEvaluator(Evaluator):
         self.shape = shape
         self.details = "constant" if all(shape) else "no entries"
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the constant."""
-        return np.full(block_shape(self.shape, block), kernel.value if isinstance(kernel, Constant) else 0.0)
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return empty matrices; a constant has no parameters."""
-        return {name: np.zeros(block_shape(self.shape, block)) for name in kernel.params}
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
+        """Return the constant, which has no parameters, or empty matrices."""
+        value = kernel.value if isinstance(kernel, Constant) else 0.0
+        return [np.full(block_shape(self.shape, block), value) for _ in names]
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return 0."""
@@ -276,21 +262,17 @@ class SumEvaluator(Evaluator):
         """Return each term of a kernel with its evaluator."""
         return list(zip(terms(kernel), self.parts, strict=True))
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the weighted sum of the terms."""
-        return np.asarray(sum(term.weight * part.values(term.kernel, block) for term, part in self.terms(kernel)))
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives in the weights and in the parameters of all terms."""
-        found: dict[str, FloatArray] = {}
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
+        """Return the weighted sum of the terms, or of their derivatives in the weights and in their parameters."""
+        found = dict.fromkeys(names, np.zeros(()))
         for term, part in self.terms(kernel):
-            for name, matrix in part.gradients(term.kernel, block).items():
-                found[term.prefix + name] = term.weight * matrix
-            if term.scales:
-                value = part.values(term.kernel, block)
-                for name, scale in term.scales:
-                    found[name] = np.asarray(found.get(name, 0.0) + term.weight / scale * value)
-        return {name: found[name] for name in kernel.params}
+            factors = {"": term.weight} | {name: term.weight / scale for name, scale in term.scales}
+            wanted = {term.prefix + name: name for name in term.kernel.params} | dict.fromkeys(factors, "")
+            given = [name for name in names if name in wanted]
+            matrices = part.matrices(term.kernel, block, [wanted[name] for name in given]) if given else ()
+            for name, matrix in zip(given, matrices, strict=True):
+                found[name] = found[name] + factors.get(name, term.weight) * matrix
+        return list(found.values())
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time of all terms."""
@@ -328,31 +310,22 @@ class RowsEvaluator(Evaluator):
             if len(inside):
                 yield evaluator, inside, (indices[inside], block[1])
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
         """Return a block, piece by piece."""
-        out = np.zeros(block_shape(self.shape, block))
+        out = np.zeros((len(names), *block_shape(self.shape, block)))
         for evaluator, inside, piece in self.pieces(block):
-            out[inside] = evaluator.values(kernel, piece)
-        return out
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives of a block, piece by piece."""
-        out = {name: np.zeros(block_shape(self.shape, block)) for name in kernel.params}
-        for evaluator, inside, piece in self.pieces(block):
-            for name, matrix in evaluator.gradients(kernel, piece).items():
-                out[name][inside] = matrix
-        return out
+            out[:, inside] = evaluator.matrices(kernel, piece, names)
+        return list(out)
 
     def estimate_block(
         self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None, parameter: str = ""
-    ) -> BlockEstimate:
+    ) -> FloatArray:
         """Return a block with its standard errors, piece by piece."""
-        value, stderr, unreliable = np.zeros((3, *block_shape(self.shape, block)))
+        out = np.zeros((3, *block_shape(self.shape, block)))
         for evaluator, inside, piece in self.pieces(block):
             sides = None if norms is None else (norms[0][inside], norms[1])
-            found = evaluator.estimate_block(kernel, piece, sides, parameter)
-            value[inside], stderr[inside], unreliable[inside] = found.value, found.stderr, found.unreliable
-        return BlockEstimate(value, stderr, unreliable > 0)
+            out[:, inside] = evaluator.estimate_block(kernel, piece, sides, parameter)
+        return out
 
     def is_accurate(self, kernel: Kernel) -> bool:
         """Whether all evaluators are accurate."""
@@ -450,16 +423,12 @@ class EnumerationEvaluator(Evaluator):
         """Return the completions of the rows and of the columns of a block."""
         return self.left.part(block[0]), self.right.part(block[1])
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
         """Return the means over both sets."""
         left, right = self.sides(block)
-        return set_means(full_matrix(kernel, left.ranks, right.ranks), left, right)
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the means of the derivatives."""
-        left, right = self.sides(block)
-        gradient = kernel.gradient(left.ranks, right.ranks)
-        return {name: set_means(matrix, left, right) for name, matrix in gradient.items()}
+        found = kernel.gradient(left.ranks, right.ranks) if any(names) else {}
+        found |= {"": full_matrix(kernel, left.ranks, right.ranks)} if "" in names else {}
+        return [set_means(found[name], left, right) for name in names]
 
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the logarithm of the means of a function of a distance."""

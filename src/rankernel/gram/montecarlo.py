@@ -35,9 +35,9 @@ from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError
 from rankernel.gram.evaluator import (
     STEP,
     Block,
-    BlockEstimate,
     ConstantEvaluator,
     Evaluator,
+    Names,
     seconds_of_kernel,
     slices,
     terms,
@@ -322,15 +322,16 @@ class MonteCarloEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ values
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the estimates of a block."""
-        return self.block_means([self.integrand(kernel)], block)[0]
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives of the estimates, from the same draws."""
-        names = list(kernel.params)
-        found = self.block_means([self.integrand(kernel, name) for name in names], block) if names else ()
-        return dict(zip(names, found, strict=True))
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
+        """Return the estimates of a block, or their derivatives from the same draws; of a symmetric block one half."""
+        integrands = [self.integrand(kernel, name) for name in names]
+        rows, columns, pairs = self.block_pairs(block)
+        values = self.pair_means(integrands, rows[pairs[0]], columns[pairs[1]])
+        out = np.empty((len(integrands), len(rows), len(columns)))
+        out[:, pairs[0], pairs[1]] = values
+        if len(values[0]) < out[0].size:
+            out[:, pairs[1], pairs[0]] = values
+        return list(out + self.known_block(integrands, (rows, columns)) if self.controls else out)
 
     def paired(
         self, kernel: Kernel, rows: Indices, columns: Indices, unbiased: bool = False, parameter: str = ""
@@ -339,16 +340,6 @@ class MonteCarloEvaluator(Evaluator):
         integrand, left, right = self.integrand(kernel, parameter), self.row_of[rows], self.column_of[columns]
         means = self.pair_means([integrand], left, right, unbiased)[0]
         return np.asarray(means + self.known_pairs(integrand, left, right))
-
-    def block_means(self, integrands: list[Integrand], block: Block) -> FloatArray:
-        """Return the means of functions for a block; of a symmetric block one half is computed."""
-        rows, columns, pairs = self.block_pairs(block)
-        values = self.pair_means(integrands, rows[pairs[0]], columns[pairs[1]])
-        out = np.empty((len(integrands), len(rows), len(columns)))
-        out[:, pairs[0], pairs[1]] = values
-        if len(values[0]) < out[0].size:
-            out[:, pairs[1], pairs[0]] = values
-        return out + self.known_block(integrands, (rows, columns)) if self.controls else out
 
     def pair_means(
         self, integrands: list[Integrand], left: Indices, right: Indices, unbiased: bool = False
@@ -368,27 +359,25 @@ class MonteCarloEvaluator(Evaluator):
 
     def estimate_block(
         self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None, parameter: str = ""
-    ) -> BlockEstimate:
+    ) -> FloatArray:
         """Return the estimates of a block, or their derivatives from the same draws, with jackknife standard errors."""
         integrand = self.integrand(kernel, parameter)
         rows, columns, pairs = self.block_pairs(block)
         known = self.known_block([integrand], (rows, columns))[0] if self.controls else np.zeros((len(rows), 1))
         known = np.broadcast_to(known, (len(rows), len(columns)))
-        value, stderr, few = np.empty((3, len(rows), len(columns)))
+        out = np.empty((3, len(rows), len(columns)))
         per_pair = len(self.sets) * self.n_blocks
         for part in slices(len(pairs[0]), max(DRAW_PAIRS // per_pair, 1)):
             r, c = pairs[0][part], pairs[1][part]
             sides = None if norms is None else (norms[0][r], norms[1][c])
-            found = self.pair_estimates(integrand, rows[r], columns[c], known[r, c], sides)
-            for out, numbers in zip((value, stderr, few), found, strict=True):
-                out[r, c] = numbers
-                if len(pairs[0]) < out.size:
-                    out[c, r] = numbers
-        return BlockEstimate(value, stderr, few > 0)
+            out[:, r, c] = self.pair_estimates(integrand, rows[r], columns[c], known[r, c], sides)
+            if len(pairs[0]) < out[0].size:
+                out[:, c, r] = out[:, r, c]
+        return out
 
     def pair_estimates(
         self, integrand: Integrand, left: Indices, right: Indices, known: FloatArray, norms: tuple[Norms, Norms] | None
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    ) -> FloatArray:
         """Return estimates for pairs of rankings, their standard errors, and 1 where they are unreliable, else 0."""
         rows, columns = np.stack([one.margins(integrand, left, right) for one in self.sets], axis=-2)
         value = rows[0].sum(axis=2).mean(axis=1) + known
@@ -411,7 +400,7 @@ class MonteCarloEvaluator(Evaluator):
                 else:  # the mean squared error
                     value[own] = biased.value + known[own]
                     square[own] = variance(biased.left_out) + (biased.value - unbiased.value) ** 2
-        return value, np.sqrt(square) * student_factor(len(self.sets), self.n_blocks), few.astype(np.float64)
+        return np.stack([value, np.sqrt(square) * student_factor(len(self.sets), self.n_blocks), few])
 
     def squared_norms(self, integrand: Integrand, rankings: Indices) -> tuple[Norms, Norms]:
         """Return the biased and the unbiased means of a function of rankings with themselves."""

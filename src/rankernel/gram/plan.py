@@ -731,10 +731,10 @@ def fewer_draws(kernel: Kernel, X: Rows) -> MonteCarlo | None:
     some = X[np.linspace(0, len(X) - 1, min(len(X), PILOT_ROWS)).astype(np.intp)]
     for n_draws in FEWER_DRAWS:
         method = replace(DEFAULT, n_draws=n_draws)
-        found = MonteCarloEvaluator(method, kernel, some, some).estimate_block(kernel, (slice(None), slice(None)))
-        between = found.stderr[~np.eye(len(some), dtype=bool)]
-        norm = np.abs(np.diagonal(found.value)).max(initial=0.0)
-        if not found.unreliable.any() and np.sqrt(np.mean(between**2)) <= MAX_STDERR * norm:
+        evaluator = MonteCarloEvaluator(method, kernel, some, some)
+        value, stderr, unreliable = evaluator.estimate_block(kernel, (slice(None), slice(None)))
+        between, norm = stderr[~np.eye(len(some), dtype=bool)], np.abs(np.diagonal(value)).max(initial=0.0)
+        if not unreliable.any() and np.sqrt(np.mean(between**2)) <= MAX_STDERR * norm:
             return method
     return None
 

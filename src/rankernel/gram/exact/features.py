@@ -29,7 +29,7 @@ from rankernel.completions.marginals import (
     statistic_parts,
 )
 from rankernel.distances import Distance, LinearForm, Statistic, uniform_mean
-from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, slices
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Names, Part, block_shape, slices
 from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel, inner_products
 from rankernel.kernels.kendall import WeightedKendall
@@ -148,22 +148,14 @@ class LinearEvaluator(Evaluator):
                 inner_products(rows, columns.T, matrix)
         return out
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the kernel; one without a form has no parameters."""
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
+        """Return the kernel, or its derivatives; a kernel without a form has no parameters."""
         form = kernel.facts(self.X.n_items).form
         if form is None:
-            return np.asarray(self.products(block)[0] + self.constant)
-        if form.statistic == "positions" and not form.mixes_items:  # the root may be a large matrix
-            return np.asarray(self.products(block, [(same, form.multiply)])[0])
-        return np.asarray(self.products(block, [(form.root, form.root)])[0])
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives."""
-        names = list(kernel.params)
-        form = kernel.facts(self.X.n_items).form
-        if not names or form is None:
-            return {}
-        return dict(zip(names, self.products(block, [(same, form.derivatives[name]) for name in names]), strict=True))
+            return list(self.products(block) + self.constant)
+        # The root may be a large matrix.
+        factors = (same, form.multiply) if form.statistic == "positions" and not form.mixes_items else (form.root,) * 2
+        return list(self.products(block, [(same, form.derivatives[name]) if name else factors for name in names]))
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time to compute the statistics, to transform them, and to multiply them."""
@@ -262,7 +254,7 @@ class WeightedKendallEvaluator(Evaluator):
         result[:, row, bucket] = sums / size, np.where(size > 1, tied, 0.0)
         return result[0], result[1]
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
         """Return the kernel, which has no parameters."""
         rows, columns = block
         out = np.empty(block_shape((len(self.X), len(self.Y)), block))
@@ -270,11 +262,7 @@ class WeightedKendallEvaluator(Evaluator):
         sides = self.order[rows], *ranks, np.ascontiguousarray(self.sizes[columns])
         weights = self.left[0][rows], self.left[1][rows], self.right[0][columns], self.right[1][columns]
         _loops.pairs.weighted_concordance(*sides, *weights, self.kernel.combine == "additive", out)
-        return out
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return an empty dictionary: the kernel has no parameters."""
-        return {}
+        return [out for _ in names]
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time to count items by their buckets, and for all pairs of buckets that share items."""
@@ -358,28 +346,20 @@ class PositionalEvaluator(Evaluator):
         frequencies = (np.bincount(side.items, minlength=X.n_items) for side in (left, right))
         self.mean_shared = float(np.multiply(*frequencies).sum()) / max(len(X) * len(Y), 1)
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the kernel."""
-        return self.sums(kernel, "", block)
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives."""
-        return {name: self.sums(kernel, name, block) for name in kernel.params}
-
-    def sums(self, kernel: Kernel, parameter: str, block: Block) -> FloatArray:
-        """Return the block of the kernel, or of its derivative in a parameter."""
-        bases, table, (row_terms, column_terms) = self.tables(kernel, parameter)
-        left, right = self.left.part(block[0]), self.right.part(block[1])
-        out = np.empty((len(left.base), len(right.base)))
-        sum_listed(
-            *(left.base, left.starts, left.items, left.codes),
-            *(right.base, right.starts, right.items, right.codes),
-            self.n_items,
-            bases,
-            table,
-            out,
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
+        """Return the kernel, or its derivatives."""
+        left, right = (
+            (part.base, part.starts, part.items, part.codes)
+            for part in (self.left.part(block[0]), self.right.part(block[1]))
         )
-        return out if row_terms is None else out - row_terms[block[0]][:, None] - column_terms[block[1]]
+        out = np.empty((len(names), len(left[0]), len(right[0])))
+        for name, matrix in zip(names, out, strict=True):
+            bases, table, (row_terms, column_terms) = self.tables(kernel, name)
+            sum_listed(*left, *right, self.n_items, bases, table, matrix)
+            if row_terms is not None:
+                matrix -= row_terms[block[0]][:, None]
+                matrix -= column_terms[block[1]]
+        return list(out)
 
     def tables(self, kernel: Kernel, parameter: str) -> tuple[FloatArray, FloatArray, Any]:
         """Return the contributions of the largest buckets of two rankings, of two kinds of listed items, and of rows.

@@ -23,7 +23,7 @@ from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.combinatorics import log_mean_exp, logs
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError
-from rankernel.gram.evaluator import STEP, Block, Evaluator, NoExactValue, distinct_values
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Names, NoExactValue, distinct_values
 from rankernel.kernels.base import Decay, Kernel, decay_rate, distance_derivatives, is_exponential
 from rankernel.kernels.diffusion import Diffusion
 from rankernel.rankings import FREE, Rankings, unique_rows
@@ -483,35 +483,24 @@ class FormulaEvaluator(Evaluator):
         (logs, derivatives), inverse, offsets = self.solved(rate, kernel, rate, block)
         return logs + derivatives * (requested - rate), derivatives, inverse, offsets
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
+    @np.errstate(under="ignore")
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
         """Return the block."""
         if not self.exponential:
             table, inverse, _ = self.solved(kernel, kernel, None, block)
-            return np.asarray(table[0][inverse])
-        logs, _, inverse, offsets = self.log_table(kernel, block)
-        return self.exponentials(kernel, logs, inverse, offsets)
-
-    @np.errstate(under="ignore")
-    def exponentials(self, kernel: Kernel, logs: FloatArray, inverse: Indices, offsets: IntArray | None) -> FloatArray:
-        """Return ``exp(log - rate offset)`` for each entry."""
-        if offsets is None:
-            return np.asarray(np.exp(logs)[inverse])
-        factors = np.exp(-decay_rate(kernel, self.X.n_items) * np.arange(offsets.max(initial=0) + 1))
-        out = np.empty(inverse.shape)
-        look_up(np.exp(logs), factors, inverse, offsets, out)  # releases the interpreter lock, unlike NumPy
-        return out
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives."""
-        if not self.exponential:
-            table, inverse, _ = self.solved(kernel, kernel, None, block)
-            return {name: np.asarray(row[inverse]) for name, row in zip(kernel.params, table[1:], strict=True)}
+            row_of = dict(zip(["", *kernel.params], table, strict=True))
+            return [np.asarray(row_of[name][inverse]) for name in names]
         logs, derivatives, inverse, offsets = self.log_table(kernel, block)
-        total = derivatives[inverse] if offsets is None else derivatives[inverse] - offsets
-        total = total * self.exponentials(kernel, logs, inverse, offsets)
-        decay = kernel.facts(self.X.n_items).function
-        assert isinstance(decay, Decay)
-        return {name: factor * total for name, factor in decay.of_parameters.items()}
+        if offsets is None:
+            value = np.exp(logs)[inverse]
+        else:
+            factors = np.exp(-decay_rate(kernel, self.X.n_items) * np.arange(offsets.max(initial=0) + 1))
+            value = np.empty(inverse.shape)
+            look_up(np.exp(logs), factors, inverse, offsets, value)  # releases the interpreter lock, unlike NumPy
+        if not any(names):
+            return [value for _ in names]
+        derivative = derivatives[inverse] if offsets is None else derivatives[inverse] - offsets
+        return exponential_matrices(kernel, self.X.n_items, value, derivative * value, names)
 
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the logarithm of the block."""
@@ -523,6 +512,15 @@ class FormulaEvaluator(Evaluator):
         if (values <= 0).any():
             raise ExactnessError(f"{kernel} is 0 in double precision, or negative, for some pair; use gram")
         return np.asarray(np.log(values))
+
+
+def exponential_matrices(
+    kernel: Kernel, n_items: int, value: FloatArray, derivative: FloatArray, names: Names
+) -> list[FloatArray]:
+    """Return an exponential kernel and its derivatives in some parameters, from the derivative in its rate."""
+    decay = kernel.facts(n_items).function
+    assert isinstance(decay, Decay)
+    return [decay.of_parameters[name] * derivative if name else value for name in names]
 
 
 def formulas_for(kernel: Kernel, n_items: int) -> tuple[Formula, ...]:

@@ -24,9 +24,17 @@ from rankernel._loops.compiled import compiled
 from rankernel._loops.pairs import popcount, stream
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.combinatorics import tables
-from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, distinct_values
-from rankernel.gram.exact.formulas import MIX, CodeArray, Shape, function_table, salts, unique_codes
-from rankernel.kernels.base import AffinePower, Decay, Kernel, decay_rate, is_exponential
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Names, Part, block_shape, distinct_values
+from rankernel.gram.exact.formulas import (
+    MIX,
+    CodeArray,
+    Shape,
+    exponential_matrices,
+    function_table,
+    salts,
+    unique_codes,
+)
+from rankernel.kernels.base import AffinePower, Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings, ranks_for_loops, unique_rows
 
 BLOCK_ITEMS = 2**15  # items of the rows of a block: larger blocks leave threads idle (benchmarks/grid.py)
@@ -203,25 +211,23 @@ class KendallEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ values
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the mean of the kernel."""
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
+        """Return the mean of the kernel, or of its derivatives."""
+        if any(names):
+            if not self.exponential:
+                return self.distribution.matrices(kernel, block, names)
+            rate = decay_rate(kernel, self.n_items)
+            log_value, derivative = self.assemble(np.stack(tables(self.n_items, rate)), block, [rate, 1.0])
+            value = np.exp(log_value)
+            return exponential_matrices(kernel, self.n_items, value, value * derivative, names)
         if self.direct:
             out = np.empty(block_shape((len(self.X), len(self.Y)), block))
             self.write(kernel, block, out, (0, 0), False)
-            return out
-        return (
-            np.asarray(np.exp(self.log_means(kernel, block))) if self.exponential else self.from_moments(kernel, block)
-        )
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives."""
-        if self.exponential:
-            decay = kernel.facts(self.n_items).function
-            assert isinstance(decay, Decay)
-            value, derivative = self.assemble(np.stack(tables(self.n_items, decay.rate)), block, [decay.rate, 1.0])
-            total = np.exp(value) * derivative
-            return {name: factor * total for name, factor in decay.of_parameters.items()}
-        return self.distribution.gradients(kernel, block) if kernel.params else {}
+        elif self.exponential:
+            out = np.exp(self.log_means(kernel, block))
+        else:
+            out = self.from_moments(kernel, block)
+        return [out for _ in names]
 
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
         """Return the logarithm of the mean."""
@@ -413,15 +419,10 @@ class DistributionEvaluator(KendallEvaluator):
         )
         return np.asarray(out[:, inverse])
 
-    def values(self, kernel: Kernel, block: Block) -> FloatArray:
-        """Return the mean of the kernel."""
-        return np.asarray(self.means(function_table(kernel, self.n_items)[:1], block)[0])
-
-    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
-        """Return the derivatives."""
-        if not kernel.params:
-            return {}
-        return dict(zip(kernel.params, self.means(function_table(kernel, self.n_items)[1:], block), strict=True))
+    def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
+        """Return the mean of the kernel, or of its derivatives."""
+        rows = [["", *kernel.params].index(name) for name in names]
+        return list(self.means(function_table(kernel, self.n_items)[rows], block))
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time to distinguish overlaps, for a distribution of each, and for the mean of each entry."""
