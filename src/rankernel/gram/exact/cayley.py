@@ -55,14 +55,12 @@ class RandomCycles(Formula):
 
     by_profile = True
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether each side has at most one tied bucket and no free items, or one side is unordered."""
-        if not is_exponential(kernel, left.n_items) and left.n_items > MAX_PMF_ITEMS:
-            return False
-        return have_one_tie(left, right) or left.is_unordered or right.is_unordered
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of one value; a matrix of top-k lists has few, so that large blocks are no disadvantage."""
+        if not (have_one_tie(left, right) or left.is_unordered or right.is_unordered):
+            return None
+        if left.n_items > MAX_PMF_ITEMS and not is_exponential(kernel, left.n_items):
+            return None
         return SLOW if are_top_k(left, right) else 1e-4
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:

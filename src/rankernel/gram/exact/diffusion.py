@@ -65,19 +65,17 @@ class CycleTypes(Formula):
 
     only_exhaustive = True
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether one tie is inside the other, and few paths are joined."""
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
+        """Return the time to join paths at random, which grows with the number of cycle types; few are joined."""
         if not (isinstance(kernel, Diffusion) and kernel.graph == "transpositions" and have_one_tie(left, right)):
-            return False
+            return None
         inner, outer = sorted((tie_positions(left), tie_positions(right)), key=len)
         if len(inner) and not (outer.start <= inner.start and inner.stop <= outer.stop):
-            return False
+            return None
         n_items, n_long_paths = left.n_items, min(left.n_items - len(outer), len(outer))
-        return n_items <= ANY_PATHS_ITEMS or (n_items <= MAX_ITEMS["transpositions"] and n_long_paths <= FEW_PATHS)
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the time to join paths at random, which grows with the number of cycle types."""
-        return 2e-3 * 1.25 ** max(left.n_items - 16, 0)
+        if n_items > (MAX_ITEMS["transpositions"] if n_long_paths <= FEW_PATHS else ANY_PATHS_ITEMS):
+            return None
+        return 2e-3 * 1.25 ** max(n_items - 16, 0)
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of the cycles and paths."""
@@ -114,15 +112,11 @@ class Words(Formula):
     method = "random walk on words"
     only_exhaustive = True
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether one ranking has few words."""
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
+        """Return the time to compare all words of the ranking that has fewer."""
         assert isinstance(kernel, Diffusion)
         fewest = min(n_words(left.sizes), n_words(right.sizes))
-        return fewest * n_swaps(left.n_items, kernel.graph) <= MAX_WORD_SWAPS
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the time to compare all words."""
-        return 1e-4 + 3e-9 * min(n_words(left.sizes), n_words(right.sizes))
+        return 1e-4 + 3e-9 * fewest if fewest * n_swaps(left.n_items, kernel.graph) <= MAX_WORD_SWAPS else None
 
     def mean(self, kernel: Kernel, overlap: Overlap) -> tuple[float, ...]:
         """Return the mean over the words that the completions of the left ranking spell, and its derivative in beta."""

@@ -178,16 +178,12 @@ class ExponentialFootrule(Formula):
     method = "dynamic program"
     by_profile = only_exponential = only_exhaustive = True
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether all overlaps of these shapes split into groups, and a sweep has few steps."""
-        return always_in_groups(left, right) and n_sweep_steps(left, right) <= MAX_STEPS
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of the sweep, which reaches a part of the states; in logarithms it takes longer."""
-        n_items, rate = left.n_items, decay_rate(kernel, left.n_items)
-        if rate * n_items**2 < SAFE_EXPONENT:
-            return 2e-5 + 5e-10 * n_sweep_steps(left, right)
-        return 1e-3 * n_items + 1e-7 * n_sweep_steps(left, right)
+        if not always_in_groups(left, right) or (n_steps := n_sweep_steps(left, right)) > MAX_STEPS:
+            return None
+        in_logs = decay_rate(kernel, left.n_items) * left.n_items**2 >= SAFE_EXPONENT
+        return 1e-3 * left.n_items + 1e-7 * n_steps if in_logs else 2e-5 + 5e-10 * n_steps
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of the positions that meet a tie, for rankings with one tie each."""

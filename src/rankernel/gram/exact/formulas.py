@@ -221,23 +221,21 @@ class Formula(ABC):
             return False
         if self.only_exponential and not is_exponential(kernel, left.n_items):
             return False
-        return self.admits(kernel, left, right)
-
-    @abstractmethod
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether two shapes are covered, if the function and the free items are."""
+        return self.seconds(kernel, left, right) is not None
 
     def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether all overlaps of two covered shapes have an accurate value with these parameters."""
         return True
 
     @abstractmethod
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the approximate time of one value (``benchmarks/cost.py``)."""
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
+        """Return the approximate time of one value (``benchmarks/cost.py``), None if two shapes are not covered."""
 
     def overlap_seconds(self, kernel: Kernel, overlap: Overlap) -> float:
         """Return the approximate time of the value of one overlap; by default that of its shapes."""
-        return self.seconds(kernel, overlap.left_shape, overlap.right_shape)
+        seconds = self.seconds(kernel, overlap.left_shape, overlap.right_shape)
+        assert seconds is not None
+        return seconds
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes that are equal for pairs of rankings with the same distribution of the distance."""

@@ -47,13 +47,11 @@ class TopKMatching(HammingFormula):
     0.625
     """
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether both are top-k lists, or one is unordered."""
-        return are_top_k(left, right) or left.is_unordered or right.is_unordered
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of one value; a matrix of top-k lists has few, so that large blocks are no disadvantage."""
-        return SLOW if are_top_k(left, right) else 5e-5
+        if are_top_k(left, right):
+            return SLOW
+        return 5e-5 if left.is_unordered or right.is_unordered else None
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of positions and items that neither list has; certain differences are offsets."""
@@ -89,17 +87,12 @@ class Staircase(HammingFormula):
     method = "dynamic program"
     only_exhaustive = True
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether the buckets are small enough."""
-        if not is_exponential(kernel, left.n_items):
-            return left.n_items <= MAX_INTEGER_ITEMS
-        return left.n_items * max(*left.sizes, *right.sizes) <= MAX_LOG_SUMS
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of the sum along the staircase; integers grow with the number of items."""
-        if is_exponential(kernel, left.n_items):
-            return 4e-5 + 2e-8 * left.n_items * max(*left.sizes, *right.sizes)
-        return 1e-4 + 2e-9 * left.n_items**3
+        n_items, n_sums = left.n_items, left.n_items * max(*left.sizes, *right.sizes)
+        if is_exponential(kernel, n_items):
+            return 4e-5 + 2e-8 * n_sums if n_sums <= MAX_LOG_SUMS else None
+        return 1e-4 + 2e-9 * n_items**3 if n_items <= MAX_INTEGER_ITEMS else None
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the sum along the staircase."""
@@ -134,15 +127,12 @@ class FullSweep(HammingFormula):
 
     method = "dynamic program"
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether one side is full and the table of the other small enough."""
-        if not (left.is_full or right.is_full):
-            return False
-        return left.n_items <= MAX_SWEEP_ITEMS and sweep_states(left, right) <= MAX_STATES
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the time of the sweep."""
-        return 1e-4 + 1e-9 * sweep_states(left, right)
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
+        """Return the time of the sweep against the table of the other ranking."""
+        if not (left.is_full or right.is_full) or left.n_items > MAX_SWEEP_ITEMS:
+            return None
+        n_states = sweep_states(left, right)
+        return 1e-4 + 1e-9 * n_states if n_states <= MAX_STATES else None
 
     def pmf(self, overlap: Overlap) -> tuple[int, FloatArray]:
         """Return the distribution of the distance."""
@@ -179,20 +169,15 @@ class ChainSweep(HammingFormula):
 
     method = "dynamic program"
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether there are no ties and the table is small enough."""
-        if not (left.is_chain and right.is_chain) or left.n_items > MAX_SWEEP_ITEMS:
-            return False
-        n_states = chain_states(left, right)
-        if is_exponential(kernel, left.n_items):
-            return n_states <= MAX_STATES
-        return n_states <= MAX_INTEGER_STATES and n_pinned_paths(left, right) < 2**53  # paths are counted in doubles
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of the sweep over both chains; in integers the states at its end take longer."""
+        if not (left.is_chain and right.is_chain) or left.n_items > MAX_SWEEP_ITEMS:
+            return None
         n_states = chain_states(left, right)
         if is_exponential(kernel, left.n_items):
-            return 2e-4 + 6e-10 * n_states
+            return 2e-4 + 6e-10 * n_states if n_states <= MAX_STATES else None
+        if n_states > MAX_INTEGER_STATES or n_pinned_paths(left, right) >= 2**53:  # paths are counted in doubles
+            return None
         return 1e-3 + 1e-7 * n_states
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:

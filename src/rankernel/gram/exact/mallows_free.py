@@ -48,13 +48,10 @@ class FreeMallows(Formula):
     method = "dynamic program"
     only_exponential = True
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether some program is affordable for all overlaps of these shapes."""
-        return left.is_unordered or right.is_unordered or bool(affordable_seconds(left, right))
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the time of the cheapest program."""
-        return 5e-5 + min(affordable_seconds(left, right), default=0.0)
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
+        """Return the time of the cheapest program, if one is affordable for all overlaps of these shapes."""
+        found = affordable_seconds(left, right) + [0.0] * (left.is_unordered or right.is_unordered)
+        return 5e-5 + min(found) if found else None
 
     def overlap_seconds(self, kernel: Kernel, overlap: Overlap) -> float:
         """Return the time of the cheapest program for the overlap, which can be much shorter than for all overlaps."""

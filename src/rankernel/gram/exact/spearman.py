@@ -56,18 +56,16 @@ class ExponentialSpearman(Formula):
     method = "series"
     only_exponential = only_exhaustive = True
 
-    def admits(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether all overlaps of these shapes split into groups."""
-        return always_in_groups(left, right)
-
     def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether no group is too large for a permanent, or the series is accurate for the largest one."""
         if max_group(left, right) <= MAX_PERMANENT:
             return True
         return 2 * decay_rate(kernel, left.n_items) * max_product_sum(left, right) <= CERTAIN_ARGUMENT
 
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the time of the series, or of a permanent where that is needed."""
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
+        """Return the time of the series, or of a permanent where that is needed; all overlaps split into groups."""
+        if not always_in_groups(left, right):
+            return None
         size, argument = max_group(left, right), 2 * decay_rate(kernel, left.n_items) * max_product_sum(left, right)
         if size <= SMALL_PERMANENT or argument > CERTAIN_ARGUMENT:
             return 1e-4 + 5e-9 * size * 2.0 ** min(size, MAX_PERMANENT)
