@@ -448,18 +448,3 @@ def add_margins(d, first, table, weights, left, right, rows, columns):
                     total += value
                     columns[p, b] += value
             rows[p, first + a] += total
-
-
-@compiled_strictly
-def add_within_blocks(d, first, table, weights, left, starts, ends, out):
-    """Add the weighted sums of a table over the pairs of draws in each block, for rankings with themselves."""
-    weighted = weights.shape[1] > 0
-    for p in range(len(d)):
-        i, g = left[p], 0
-        for a in range(d.shape[1]):
-            while first + a >= ends[g]:
-                g += 1
-            total = 0.0
-            for b in range(starts[g], ends[g]):
-                total += (weights[i, b] if weighted else 1.0) * table[d[p, a, b]]
-            out[p, g] += (weights[i, first + a] if weighted else 1.0) * total

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from math import comb
 from threading import Event, RLock
 from typing import Any, Literal, cast
 
@@ -312,7 +313,7 @@ class MonteCarloEvaluator(Evaluator):
         weights = self_normalized_weights(log_weights) if weighted.is_set() else None
         draws = Draws(ranks, weights, rule.block_size(self.n_items, method.n_draws))
         draws.warn_if_low()
-        return DrawSet(draws, self.controls, self.distance, self.possible_distances)
+        return DrawSet(draws, self.distance)
 
     @property
     def n_blocks(self) -> int:  # type: ignore[override]
@@ -444,14 +445,19 @@ class MonteCarloEvaluator(Evaluator):
 
     def integrand(self, kernel: Kernel, parameter: str = "") -> Integrand:
         """Return a kernel, or its derivative in a parameter, as a function to average."""
-        if parameter:
-            d = self.possible_distances
-            table = None if self.distance is None else distance_derivatives(kernel, self.n_items, d)[parameter]
-            coefficients = self.controls.coefficients(kernel, parameter)
-            return Integrand(lambda X, Y: kernel.gradient(X, Y)[parameter], table, coefficients)
+        coefficients, d = self.controls.coefficients(kernel, parameter), self.possible_distances
+
+        def values(X: RankArray, Y: RankArray) -> list[FloatArray]:
+            plain = kernel.gradient(X, Y)[parameter] if parameter else kernel.matrix(X, Y)
+            return [plain - self.controls.between(coefficients, X, Y), plain] if self.controls else [plain]
+
+        if self.distance is None:
+            return Integrand(values, [], coefficients)
         function = kernel.facts(self.n_items).function
-        table = None if self.distance is None or function is None else function.value(self.possible_distances)
-        return Integrand(kernel.matrix, table, self.controls.coefficients(kernel))
+        assert function is not None
+        plain = distance_derivatives(kernel, self.n_items, d)[parameter] if parameter else function.value(d)
+        tables = [plain - self.controls.at_distance(coefficients, d), plain] if self.controls else [plain]
+        return Integrand(values, tables, coefficients)
 
     def block_pairs(self, block: Block) -> tuple[Indices, Indices, tuple[Indices, Indices]]:
         """Return the rankings of a block, and the indices of the pairs to compute: one half of a symmetric block."""
@@ -599,13 +605,19 @@ def weighted_sum(coefficients: FloatArray, parts: list[FloatArray]) -> FloatArra
 class Integrand:
     """A function of two full rankings that is averaged over pairs of draws.
 
-    ``table`` holds its values at all distances, if it is a function of one; ``coefficients`` are those of the control
-    variates that are subtracted from it.
+    Its values, less its control variates and, if there are any, plain, come from ``tables`` at all distances if it is a
+    function of a distance with few values, else from ``values`` between full rankings. ``coefficients`` are those of
+    the control variates.
     """
 
-    matrix: Callable[[Any, Any], FloatArray]
-    table: FloatArray | None
+    values: Callable[[RankArray, RankArray], list[FloatArray]]
+    tables: list[FloatArray]
     coefficients: FloatArray
+
+    @property
+    def has_controls(self) -> bool:
+        """Whether there are control variates."""
+        return len(self.coefficients) > 0
 
 
 def block_bounds(n_draws: int, size: int) -> tuple[IntArray, IntArray]:
@@ -621,11 +633,12 @@ class DrawSet:
     Sums over pairs of draws are taken in an order that depends on the two rankings only.
     """
 
-    def __init__(self, draws: Draws, controls: ControlVariates, distance: Distance | None, d: IntArray) -> None:
-        self.controls, self.distance, self.possible_distances = controls, distance, d
+    def __init__(self, draws: Draws, distance: Distance | None) -> None:
+        self.distance = distance
         self.ranks, self.n_draws = draws.ranks, draws.n_draws
         self.weights = np.empty((len(draws.ranks), 0)) if draws.weights is None else draws.weights
         self.starts, self.ends = block_bounds(draws.n_draws, draws.block)
+        self.pairs_at_once = max(DRAW_PAIRS // draws.n_draws**2, 1)
 
     @property
     def as_bits(self) -> bool:
@@ -683,17 +696,13 @@ class DrawSet:
         left, right = np.where(swapped, other, one), np.where(swapped, one, other)
         if self.distance is None or self.is_weighted:
             return np.array([self.margins(each, left, right)[0, 0].sum(axis=1) for each in integrands])
-        tables = np.stack([self.table(each) for each in integrands])
-        out = np.zeros((len(integrands), len(left)))
-        packed, left, right = self.packed(left, right)
-        for pairs in self.pair_slices(len(left)):
-            if self.as_bits and packed.shape[1] == 1:
-                _loops.pairs.word_means(packed, left[pairs], right[pairs], tables, out[:, pairs])
-                continue
-            for draws in self.draw_slices():
-                _loops.pairs.add_sums(self.distances(packed, left[pairs], right[pairs], draws), tables, out[:, pairs])
-            out[:, pairs] /= self.n_draws**2
-        return out
+        tables, out = np.stack([each.tables[0] for each in integrands]), np.zeros((len(integrands), len(left)))
+        if self.as_bits and comb(self.ranks.shape[2], 2) <= _loops.pairs.WORD:
+            _loops.pairs.word_means(*self.packed(left, right), tables, out)
+            return out
+        for pairs, _, d in self.distances(left, right):
+            _loops.pairs.add_sums(d, tables, out[:, pairs])
+        return out / self.n_draws**2
 
     def margins(self, integrand: Integrand, left: Indices, right: Indices) -> FloatArray:
         """Return the terms that blocks of draws add to the means of pairs: shape (2, 2, n_pairs, n_blocks).
@@ -701,109 +710,85 @@ class DrawSet:
         The first index is the side, left or right; the second 0 for the function less its control variates, 1 for the
         function itself.
         """
-        tables = self.both_tables(integrand)
-        rows, columns = np.zeros((2, len(tables), len(left), self.n_draws))
-        if self.distance is None:
+        rows, columns = np.zeros((2, 2, len(left), self.n_draws))
+        if self.distance is not None:
+            for part, draws, d in self.distances(left, right):
+                for k, table in enumerate(integrand.tables):
+                    given = d, draws.start, table, self.weights, left[part], right[part]
+                    _loops.pairs.add_margins(*given, rows[k, part], columns[k, part])
+        else:
             for pairs, draws, values in self.kernel_values(integrand, left, right):
                 for k, each in enumerate(values):
                     by_right = each * self.weights[right[pairs]] if self.is_weighted else each
                     rows[k, pairs, draws] = by_right.sum(axis=2).T
                     by_left = each * self.weights[left[pairs[0]], draws, None, None] if self.is_weighted else each
                     columns[k, pairs] += by_left.sum(axis=0)
-        else:
-            packed, one, other = self.packed(left, right)
-            for part in self.pair_slices(len(left)):
-                for draws in self.draw_slices():
-                    d = self.distances(packed, one[part], other[part], draws)
-                    for k, table in enumerate(tables):
-                        given = (d, draws.start, table, self.weights, left[part], right[part])
-                        _loops.pairs.add_margins(*given, rows[k, part], columns[k, part])
         if self.is_weighted:
             rows, columns = rows * self.weights[left], columns * self.weights[right]
         sums = np.add.reduceat(np.stack([rows, columns]), self.starts, axis=3) / self.n_draws**2
-        return sums[:, [0, -1]]
+        return sums if integrand.has_controls else sums[:, [0, 0]]
 
     def within_blocks(self, integrand: Integrand, rankings: Indices) -> FloatArray:
         """Return the terms of pairs of draws in one block in the means of rankings with themselves: see `margins`."""
-        tables = self.both_tables(integrand)
-        out = np.zeros((len(tables), len(rankings), len(self.ends)))
-        if self.distance is None:
-            block = np.searchsorted(self.ends, np.arange(self.n_draws), side="right")
-            for pairs, draws, values in self.kernel_values(integrand, rankings, rankings):
-                same = (block[draws, None] == block)[:, None, :]
-                for k, each in enumerate(values):
-                    if self.is_weighted:
-                        own = self.weights[rankings[pairs[0]]]
-                        each = each * own * own[draws, None, None]
-                    sums = np.where(same, each, 0.0).sum(axis=2)
-                    np.add.at(out[k], (pairs[None, :], block[draws, None]), sums)
-        else:
-            packed, index, _ = self.packed(rankings, rankings)
-            for part in self.pair_slices(len(rankings)):
-                some = rankings[part]
-                for draws in self.draw_slices():
-                    d = self.distances(packed, index[part], index[part], draws)
-                    for k, table in enumerate(tables):
-                        given = (d, draws.start, table, self.weights, some, self.starts, self.ends)
-                        _loops.pairs.add_within_blocks(*given, out[k, part])
-        return out[[0, -1]] / self.n_draws**2
+        out = np.zeros((2, len(rankings), len(self.ends)))
+        block = np.searchsorted(self.ends, np.arange(self.n_draws), side="right")
+        for pairs, draws, values in self.kernel_values(integrand, rankings, rankings):
+            weights = (block[draws, None] == block)[:, None, :].astype(np.float64)
+            if self.is_weighted:
+                own = self.weights[rankings[pairs]]
+                weights = weights * own * own[:, draws].T[:, :, None]
+            for k, each in enumerate(values):
+                np.add.at(out[k], (pairs, block[draws, None]), (weights * each).sum(axis=2))
+        return (out if integrand.has_controls else out[[0, 0]]) / self.n_draws**2
 
     # ------------------------------------------------------------------ steps
-
-    def pair_slices(self, n_pairs: int) -> Iterator[slice]:
-        """Return slices of pairs of rankings whose draws are compared at once."""
-        return slices(n_pairs, max(DRAW_PAIRS // self.n_draws**2, 1))
 
     def draw_slices(self) -> Iterator[slice]:
         """Return slices of the draws of a left ranking, each compared with all draws of the right one at once."""
         return slices(self.n_draws, 4 * max(DRAW_PAIRS // self.n_draws // 4, 1))
 
-    def both_tables(self, integrand: Integrand) -> list[Any]:
-        """Return the table of a function less its control variates, and, if that differs, of the function itself."""
-        tables: list[Any] = [None if self.distance is None else self.table(integrand)]
-        return tables + [integrand.table] * (len(integrand.coefficients) > 0)
+    def distances(self, left: Indices, right: Indices) -> Iterator[tuple[slice, slice, NDArray[np.int32]]]:
+        """Yield some pairs of rankings, some draws of the left ones, and their distances to all draws on the right.
 
-    def table(self, integrand: Integrand) -> FloatArray:
-        """Return the values of a function of the distance, less its control variates."""
-        assert integrand.table is not None
-        if not len(integrand.coefficients):
-            return integrand.table
-        return integrand.table - self.controls.at_distance(integrand.coefficients, self.possible_distances)
-
-    def distances(self, packed: NDArray[Any], left: Indices, right: Indices, draws: slice) -> NDArray[np.int32]:
-        """Return the distances of some draws on the left to all on the right: shape (n_pairs, n_left, n_draws)."""
+        Distances have the shape (n_pairs, n_left_draws, n_right_draws).
+        """
         distance = self.distance
         assert distance is not None
-        d = np.empty((len(left), draws.stop - draws.start, self.n_draws), dtype=np.int32)
-        if self.as_bits:
-            _loops.pairs.draw_bits(packed, left, right, draws.start, d)
-        elif distance.cycle_weights is not None:
-            _loops.pairs.draw_cycles(packed, left, right, draws.start, d, distance.cycle_weights(self.ranks.shape[2]))
-        else:
-            kind = getattr(_loops.pairs, distance.name.upper())
-            _loops.pairs.draw_positions(packed, left, right, draws.start, d, kind)
-        return d
+        packed, left, right = self.packed(left, right)
+        for pairs in slices(len(left), self.pairs_at_once):
+            for draws in self.draw_slices():
+                d = np.empty((pairs.stop - pairs.start, draws.stop - draws.start, self.n_draws), dtype=np.int32)
+                given = packed, left[pairs], right[pairs], draws.start, d
+                if self.as_bits:
+                    _loops.pairs.draw_bits(*given)
+                elif distance.cycle_weights is not None:
+                    _loops.pairs.draw_cycles(*given, distance.cycle_weights(self.ranks.shape[2]))
+                else:
+                    _loops.pairs.draw_positions(*given, getattr(_loops.pairs, distance.name.upper()))
+                yield pairs, draws, d
 
     def kernel_values(
         self, integrand: Integrand, left: Indices, right: Indices
     ) -> Iterator[tuple[Indices, slice, list[FloatArray]]]:
-        """Yield pairs of rankings with the same left one, some of its draws, and values of the function between draws.
+        """Yield some pairs of rankings, some draws of the left ones, and values of the function between draws.
 
         Values have the shape (n_left_draws, n_pairs, n_right_draws): less the control variates, and, if there are any,
         the plain ones.
         """
-        order = np.argsort(left, kind="stable")
+        if self.distance is not None:
+            for part, draws, d in self.distances(left, right):
+                values = [table[d].transpose(1, 0, 2) for table in integrand.tables]
+                yield np.arange(part.start, part.stop), draws, values
+            return
+        order = np.argsort(left, kind="stable")  # a kernel is evaluated for pairs with the same left ranking at once
         for same_left in np.split(order, np.flatnonzero(np.diff(left[order])) + 1) if len(left) else ():
-            for part in self.pair_slices(len(same_left)):
+            for part in slices(len(same_left), self.pairs_at_once):
                 pairs = same_left[part]
                 Y = self.full_ranks(right[pairs]).reshape(-1, self.ranks.shape[2])
                 for draws in self.draw_slices():
                     X = self.full_ranks(left[pairs[0]])[draws]
-                    values = [integrand.matrix(X, Y)]
-                    if len(integrand.coefficients):
-                        values.insert(0, values[0] - self.controls.between(integrand.coefficients, X, Y))
                     shape = len(X), len(pairs), self.n_draws
-                    yield pairs, draws, [np.ascontiguousarray(each).reshape(shape) for each in values]
+                    yield pairs, draws, [np.ascontiguousarray(each).reshape(shape) for each in integrand.values(X, Y)]
 
     def full_ranks(self, rankings: Any) -> RankArray:
         """Return the draws of rankings as kernels take them."""
