@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from threading import Lock
 from typing import Any, Literal, TypeAlias
 
@@ -61,6 +62,7 @@ from rankernel.gram.montecarlo import DEFAULT, MonteCarlo, MonteCarloEvaluator
 from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, rows_by_shape
 from rankernel.kernels.algebra import Constant, Scaled, Sum
 from rankernel.kernels.base import MEDIAN, AffinePower, Kernel, as_kernel, check_matrix, check_max_items
+from rankernel.kernels.diffusion import Diffusion
 from rankernel.rankings import Rankings
 
 BLOCK_SIDE = 2048  # rows and columns of a block, unless another size is given
@@ -72,6 +74,9 @@ MAX_STDERR = 1e-3  # root mean square of their standard errors, as a fraction of
 PILOT_ROWS = 24  # rankings on which these are measured
 PAIRED_BYTES = 2**28  # memory of the draws of single entries that are computed at once
 COMPLETIONS_HELD = 2**20  # completions that are enumerated at once
+
+# The module with the formulas for functions of each distance, imported when needed: loading its loops takes time.
+FORMULAS = {name: name for name in ("hamming", "cayley", "footrule", "spearman")} | {"kendall": "mallows_free"}
 
 
 # ---------------------------------------------------------------------- methods
@@ -805,7 +810,11 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         return found
     if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
         return NoExactValue(kernel, f"a partial order of {X.n_items} items")
-    return formula_evaluator(kernel, X, Y, certain)
+    name = facts.distance.name if facts.distance is not None and facts.function is not None else ""
+    module = "diffusion" if isinstance(kernel, Diffusion) else FORMULAS.get(name)
+    if module is None:
+        return NoExactValue(kernel, "partial rankings")
+    return formula_evaluator(kernel, X, Y, import_module(f"rankernel.gram.exact.{module}").FORMULAS, certain)
 
 
 def enumerated(

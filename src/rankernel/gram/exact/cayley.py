@@ -23,7 +23,7 @@ from rankernel.gram.exact.formulas import (
     Pairs,
     Shape,
     are_top_k,
-    have_one_tie,
+    have_one_tie_or_no_order,
     top_k_coder,
 )
 from rankernel.kernels.base import Kernel, is_exponential
@@ -54,11 +54,10 @@ class RandomCycles(Formula):
     """
 
     by_profile = True
+    shapes = staticmethod(have_one_tie_or_no_order)
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of one value; a matrix of top-k lists has few, so that large blocks are no disadvantage."""
-        if not (have_one_tie(left, right) or left.is_unordered or right.is_unordered):
-            return None
         if left.n_items > MAX_PMF_ITEMS and not is_exponential(kernel, left.n_items):
             return None
         return SLOW if are_top_k(left, right) else 1e-4

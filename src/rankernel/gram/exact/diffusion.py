@@ -26,6 +26,7 @@ from rankernel.gram.exact.formulas import (
     Overlap,
     Pairs,
     Shape,
+    are_exhaustive,
     have_one_tie,
     loop_coder,
     salts,
@@ -63,11 +64,11 @@ class CycleTypes(Formula):
     1.0
     """
 
-    only_exhaustive = True
+    shapes = staticmethod(have_one_tie)
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time to join paths at random, which grows with the number of cycle types; few are joined."""
-        if not (isinstance(kernel, Diffusion) and kernel.graph == "transpositions" and have_one_tie(left, right)):
+        if not (isinstance(kernel, Diffusion) and kernel.graph == "transpositions"):
             return None
         inner, outer = sorted((tie_positions(left), tie_positions(right)), key=len)
         if len(inner) and not (outer.start <= inner.start and inner.stop <= outer.stop):
@@ -110,7 +111,7 @@ class Words(Formula):
     """
 
     method = "random walk on words"
-    only_exhaustive = True
+    shapes = staticmethod(are_exhaustive)
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time to compare all words of the ranking that has fewer."""

@@ -33,6 +33,7 @@ from rankernel.gram.exact.formulas import (
     Overlap,
     Pairs,
     Shape,
+    always_in_groups,
     have_one_tie,
     loop_coder,
     salts,
@@ -83,11 +84,6 @@ class Matching:
     left: IntArray
     right: IntArray
     groups: tuple[Group, ...]
-
-
-def always_in_groups(left: Shape, right: Shape) -> bool:
-    """Whether all rankings of these shapes split into groups: one is full, or each has at most one tie."""
-    return left.is_full or right.is_full or have_one_tie(left, right)
 
 
 def matching_of(overlap: Overlap) -> Matching:
@@ -176,11 +172,13 @@ class ExponentialFootrule(Formula):
     """
 
     method = "dynamic program"
-    by_profile = only_exponential = only_exhaustive = True
+    by_profile = only_exponential = True
+    shapes = staticmethod(always_in_groups)
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of the sweep, which reaches a part of the states; in logarithms it takes longer."""
-        if not always_in_groups(left, right) or (n_steps := n_sweep_steps(left, right)) > MAX_STEPS:
+        n_steps = n_sweep_steps(left, right)
+        if n_steps > MAX_STEPS:
             return None
         in_logs = decay_rate(kernel, left.n_items) * left.n_items**2 >= SAFE_EXPONENT
         return 1e-3 * left.n_items + 1e-7 * n_steps if in_logs else 2e-5 + 5e-10 * n_steps

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,17 +24,8 @@ from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import STEP, Block, Evaluator, Names, NoExactValue, distinct_values
 from rankernel.kernels.base import Decay, Kernel, decay_rate, distance_derivatives, is_exponential
-from rankernel.kernels.diffusion import Diffusion
 from rankernel.rankings import FREE, Rankings, unique_rows
 
-# The module with the formulas for functions of each distance, imported when needed: loading its loops takes time.
-FORMULAS = {
-    "kendall": "mallows_free",
-    "hamming": "hamming",
-    "cayley": "cayley",
-    "footrule": "footrule",
-    "spearman": "spearman",
-}
 Pairs = list[tuple["Shape", "Shape"]]
 CodeArray = NDArray[np.uint64]
 
@@ -109,9 +99,29 @@ class Shape:
         return "full ranking" if self.is_full else "top-k list" if self.is_top_k else "ranking with ties"
 
 
+def any_shapes(left: Shape, right: Shape) -> bool:
+    """Return True."""
+    return True
+
+
+def are_exhaustive(left: Shape, right: Shape) -> bool:
+    """Whether both rankings have no free items."""
+    return left.is_exhaustive and right.is_exhaustive
+
+
 def have_one_tie(left: Shape, right: Shape) -> bool:
     """Whether both rankings have no free items and at most one tied bucket."""
-    return left.is_exhaustive and right.is_exhaustive and max(left.n_ties, right.n_ties) <= 1
+    return are_exhaustive(left, right) and max(left.n_ties, right.n_ties) <= 1
+
+
+def always_in_groups(left: Shape, right: Shape) -> bool:
+    """Whether two rankings have no free items, and one is full, or each has at most one tie: see ``footrule``."""
+    return are_exhaustive(left, right) and (left.is_full or right.is_full or have_one_tie(left, right))
+
+
+def have_one_tie_or_no_order(left: Shape, right: Shape) -> bool:
+    """Whether both rankings have no free items and at most one tied bucket, or one is unordered."""
+    return have_one_tie(left, right) or left.is_unordered or right.is_unordered
 
 
 def are_top_k(left: Shape, right: Shape) -> bool:
@@ -213,13 +223,11 @@ class Formula(ABC):
     method = "closed form"  # shown to users
     by_profile = False  # whether shapes of one profile are treated alike; the same for all formulas of a distance
     only_exponential = False  # whether other functions of the distance have no formula
-    only_exhaustive = False  # whether rankings with free items have no formula
+    shapes: Callable[[Shape, Shape], bool] = staticmethod(any_shapes)  # for which the formula is correct
 
     def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether two rankings of these shapes have an exact mean here, at an affordable cost."""
-        if self.only_exhaustive and not (left.is_exhaustive and right.is_exhaustive):
-            return False
-        if self.only_exponential and not is_exponential(kernel, left.n_items):
+        if not self.shapes(left, right) or (self.only_exponential and not is_exponential(kernel, left.n_items)):
             return False
         return self.seconds(kernel, left, right) is not None
 
@@ -229,7 +237,7 @@ class Formula(ABC):
 
     @abstractmethod
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
-        """Return the approximate time of one value (``benchmarks/cost.py``), None if two shapes are not covered."""
+        """Return the approximate time of one value (``benchmarks/cost.py``), None if that is too long."""
 
     def overlap_seconds(self, kernel: Kernel, overlap: Overlap) -> float:
         """Return the approximate time of the value of one overlap; by default that of its shapes."""
@@ -393,9 +401,16 @@ def look_up(values, factors, inverse, offsets, out):
 class FormulaEvaluator(Evaluator):
     """Evaluates a formula once for each distinct code, and looks the entries up."""
 
-    def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings, chosen: dict[tuple[Shape, Shape], Formula]) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Rankings,
+        Y: Rankings,
+        known: Sequence[Formula],
+        chosen: dict[tuple[Shape, Shape], Formula],
+    ) -> None:
         self.X, self.Y, self.chosen = X, Y, chosen
-        self.formulas = [formula for formula in formulas_for(kernel, X.n_items) if formula in chosen.values()]
+        self.formulas = [formula for formula in known if formula in chosen.values()]
         single = self.formulas[0] if len(self.formulas) == 1 else None
         self.codes = overlap_coder(X, Y) if single is None else single.coder(X, Y, list(chosen))
         self.details = ", ".join(dict.fromkeys(formula.method for formula in self.formulas))
@@ -521,18 +536,10 @@ def exponential_matrices(
     return [decay.of_parameters[name] * derivative if name else value for name in names]
 
 
-def formulas_for(kernel: Kernel, n_items: int) -> tuple[Formula, ...]:
-    """Return the formulas for a kernel, the first one that covers two shapes first."""
-    facts = kernel.facts(n_items)
-    name = facts.distance.name if facts.distance is not None and facts.function is not None else ""
-    module = "diffusion" if isinstance(kernel, Diffusion) else FORMULAS.get(name)
-    found: tuple[Formula, ...] = import_module(f"rankernel.gram.exact.{module}").FORMULAS if module else ()
-    return found
-
-
-def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | NoExactValue:
+def formula_evaluator(
+    kernel: Kernel, X: Rankings, Y: Rankings, known: Sequence[Formula], certain: bool
+) -> Evaluator | NoExactValue:
     """Return the evaluator of the first formula that covers each pair of shapes, or of profiles of shapes."""
-    known = formulas_for(kernel, X.n_items)
     chosen: dict[tuple[Shape, Shape], Formula] = {}
     for left, right in shape_pairs(X, Y, by_profile=any(each.by_profile for each in known)):
         formula = next((each for each in known if each.covers(kernel, left, right)), None)
@@ -540,4 +547,4 @@ def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -
             kinds = " and a ".join(dict.fromkeys((left.kind, right.kind)))
             return NoExactValue(kernel, f"a {kinds} of {left.n_items} items")
         chosen[left, right] = formula
-    return FormulaEvaluator(kernel, X, Y, chosen)
+    return FormulaEvaluator(kernel, X, Y, known, chosen)

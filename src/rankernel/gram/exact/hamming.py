@@ -16,7 +16,18 @@ import numpy as np
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.combinatorics import log_mean_exp, log_sum_exp, logs
-from rankernel.gram.exact.formulas import SLOW, Coder, Formula, LogMean, Overlap, Pairs, Shape, are_top_k, top_k_coder
+from rankernel.gram.exact.formulas import (
+    SLOW,
+    Coder,
+    Formula,
+    LogMean,
+    Overlap,
+    Pairs,
+    Shape,
+    are_exhaustive,
+    are_top_k,
+    top_k_coder,
+)
 from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 
@@ -85,7 +96,7 @@ class Staircase(HammingFormula):
     """
 
     method = "dynamic program"
-    only_exhaustive = True
+    shapes = staticmethod(are_exhaustive)
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of the sum along the staircase; integers grow with the number of items."""

@@ -230,7 +230,7 @@ def insertion_program(overlap: Overlap, nu: float) -> tuple[float, float]:
     states[0, 0, MEAN] = 1.0
     work, chances = np.zeros((5, max(m, n_right) + 2), dtype=np.int64), np.zeros((2, n_right + 1))
     sizes = (classes, before, started, right_sizes, bucket_of, mixed)
-    layer = insert_items(*sizes, by_listed, n_progress, n_items, binomial, q, work, chances, states, 0)
+    layer = insert_items(sizes, by_listed, n_progress, n_items, binomial, q, work, chances, states, 0)
     return log_of_state(summed(states[layer, inner - 1 :: inner], q), nu)
 
 
@@ -243,8 +243,8 @@ PROGRAMS = (
 
 # ---------------------------------------------------------------------- states
 
-LOW, MEAN, EXCESS = 0, 1, 2  # columns of a table of states
-POWER, BRACKET, DERIVATIVE = 0, 1, 2  # rows of the table of q-numbers
+LOW, MEAN, EXCESS = range(3)  # columns of a table of states
+POWER, BRACKET, DERIVATIVE = range(3)  # rows of the table of q-numbers
 
 
 @lru_cache(maxsize=16)
@@ -447,28 +447,13 @@ def insert_free(listed, free, binomial, q, work, states, now):
 
 
 @compiled
-def insert_items(
-    classes,
-    before,
-    started,
-    right_sizes,
-    bucket_of,
-    mixed,
-    by_listed,
-    n_progress,
-    n_items,
-    binomial,
-    q,
-    work,
-    chances,
-    states,
-    now,
-):
+def insert_items(sizes, by_listed, n_progress, n_items, binomial, q, work, chances, states, now):
     """Insert the items one after the other; return the index of the table with the last states.
 
     ``chances[0, j]`` is the probability that the next left item is in right bucket j and listed on the left, and
     ``chances[1, j]`` that it is free there; the last entries are for items that are free on the right.
     """
+    classes, _, _, right_sizes, bucket_of, mixed = sizes
     m, n_right = len(bucket_of), classes.shape[1] - 1
     f, block = n_items - m, mixed[n_right] * n_progress
     inner = block << m
@@ -499,20 +484,7 @@ def insert_items(
                         n_came = t + work[AGAINST, 0]
                     if n_came == n_items:
                         continue
-                    find_chances(
-                        classes,
-                        before,
-                        started,
-                        right_sizes,
-                        mixed,
-                        by_listed,
-                        n_progress,
-                        n_items,
-                        local % block,
-                        n_came,
-                        work,
-                        chances,
-                    )
+                    find_chances(sizes, by_listed, n_progress, n_items, local % block, n_came, work, chances)
                     for s in range(m):
                         j = bucket_of[s]
                         if slots >> s & 1:
@@ -536,10 +508,9 @@ def insert_items(
 
 
 @compiled
-def find_chances(
-    classes, before, started, right_sizes, mixed, by_listed, n_progress, n_items, local, n_came, work, chances
-):
+def find_chances(sizes, by_listed, n_progress, n_items, local, n_came, work, chances):
     """Compute the probability that the next left item is in right bucket j, and listed or free on the left."""
+    classes, before, started, right_sizes, _, mixed = sizes
     n_left, n_right = classes.shape[0] - 1, classes.shape[1] - 1
     ways, progress, others = local // n_progress, local % n_progress, 0
     for j in range(n_right):

@@ -23,8 +23,17 @@ from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.errors import ExactnessError
-from rankernel.gram.exact.footrule import Group, always_in_groups, matching_of, one_tie_coder
-from rankernel.gram.exact.formulas import Coder, Formula, LogMean, Overlap, Pairs, Shape, have_one_tie
+from rankernel.gram.exact.footrule import Group, matching_of, one_tie_coder
+from rankernel.gram.exact.formulas import (
+    Coder,
+    Formula,
+    LogMean,
+    Overlap,
+    Pairs,
+    Shape,
+    always_in_groups,
+    have_one_tie,
+)
 from rankernel.kernels.base import Kernel, decay_rate
 from rankernel.rankings import Rankings
 
@@ -54,7 +63,8 @@ class ExponentialSpearman(Formula):
     """
 
     method = "series"
-    only_exponential = only_exhaustive = True
+    only_exponential = True
+    shapes = staticmethod(always_in_groups)
 
     def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether no group is too large for a permanent, or the series is accurate for the largest one."""
@@ -62,10 +72,8 @@ class ExponentialSpearman(Formula):
             return True
         return 2 * decay_rate(kernel, left.n_items) * max_product_sum(left, right) <= CERTAIN_ARGUMENT
 
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
-        """Return the time of the series, or of a permanent where that is needed; all overlaps split into groups."""
-        if not always_in_groups(left, right):
-            return None
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+        """Return the time of the series, or of a permanent where that is needed."""
         size, argument = max_group(left, right), 2 * decay_rate(kernel, left.n_items) * max_product_sum(left, right)
         if size <= SMALL_PERMANENT or argument > CERTAIN_ARGUMENT:
             return 1e-4 + 5e-9 * size * 2.0 ** min(size, MAX_PERMANENT)
