@@ -13,12 +13,12 @@ from rankernel.completions.draws import Uniform, draw
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.distances import Distance, as_distance
 from rankernel.errors import ExactnessError, RankingError
+from rankernel.gram.evaluator import CACHED_NUMBERS
 from rankernel.gram.exact.features import expected_distances
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.base import Kernel
 
 MAX_RANKINGS = 1000  # distinct rankings of which all pairs are compared
-MAX_FEATURES = 2**23  # mean features of all rankings held at once: 64 MB
 MAX_STEPS = 2**28  # items compared between all pairs of full rankings: less than a second
 MAX_CALLS = 10_000  # calls of a user's function
 N_PAIRS = 1000  # sampled pairs of voters
@@ -95,7 +95,7 @@ def all_distances(distance: Distance, X: Rows) -> FloatArray | None:
     is_full = not isinstance(X, PartialOrders) and X.is_full()
     if distance.form is not None and not is_full:
         n_features = n_items if distance.form.statistic == "ranks" else n_items**2
-        if n * n_features > MAX_FEATURES:
+        if n * n_features > CACHED_NUMBERS // 2:
             return None
         with suppress(ExactnessError):
             if isinstance(X, PartialOrders):

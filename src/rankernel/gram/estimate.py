@@ -14,7 +14,7 @@ from rankernel._utils.checks import check_flag, check_number
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_memory
 from rankernel.errors import Argument, ArgumentValueError, ExactnessError, SamplingWarning, warn
-from rankernel.gram.evaluator import Block, single_entries, slices
+from rankernel.gram.evaluator import SIDE, Block, single_entries, slices
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.montecarlo import MonteCarlo, MonteCarloEvaluator, pooled
 from rankernel.kernels.base import Kernel
@@ -22,7 +22,6 @@ from rankernel.kernels.base import Kernel
 if TYPE_CHECKING:
     from rankernel.gram.plan import Method, Plan
 
-STRIP = 128  # rows that are normalised at a time
 MAX_DRAWS = 4096  # of one replicate, for a requested tolerance: the cost grows with the square
 MAX_REPLICATES = 1024
 MAX_GROWTH = 8.0  # of the number of draws in one step: large standard errors are estimated less precisely
@@ -81,7 +80,7 @@ def normalize_rows(plan: Plan, matrix: NDArray[Any]) -> None:
     sides, numbers = norms_of(plan), ranking_numbers(plan)
     warn_if_norms_estimated(plan, sides)
     left, right = (side.inverse_roots.astype(matrix.dtype) for side in sides)
-    for strip in slices(len(matrix), STRIP):
+    for strip in slices(len(matrix), SIDE):
         matrix[strip] *= left[strip, None]
         matrix[strip] *= right
         r, c = equal_pairs(numbers[0][strip], numbers[1])

@@ -31,41 +31,57 @@ SMALL_MATRIX = 2**10  # entries of a matrix that is always one block
 MAX_BLOCK_SECONDS = 1.0  # approximate time of a block
 CALL_SECONDS = 1e-4  # overhead of one call of an evaluator
 Slices = tuple[slice, slice]
-PAIRS = 256  # single entries that one thread computes at a time
-STRIP = 64  # rows that one thread copies at a time
-STEP = {
-    "entry": 4e-9,  # of a matrix, to write it and its mirror image
-    "bits": 0.3e-9,  # a word of bits of two rankings compared
-    "differing": 1.0e-9,  # bits of a word of one full ranking and of another counted
-    "shared": 2e-9,  # items of two buckets counted, and looked up
-    "tied": 15e-9,  # an item of a tie looked up in the ties of another ranking
-    "concordance": 1.5e-9,  # two items, or sets of items that are tied twice, compared in two rankings
-    "listed": 3e-9,  # an item of a short list looked up in another list
-    "counted": 9e-9,  # an item of a short list compared with those of another list
-    "inversion": 50e-9,  # an item of a long list inserted at its position
-    "item": 1.2e-9,  # of a code: what a kernel sees of one item in two rankings
-    "code": 20e-9,  # distinguished from others and looked up
-    "product": 0.2e-9,  # of two features
-    "feature": 10e-9,  # of one ranking made
-    "pairs": 25e-9,  # the mean order of two items in one ranking
-    "positions": 6e-9,  # the probability of an item at a position of one ranking
-    "ranks": 80e-9,  # the mean rank of an item in one ranking
-    "pair products": 60e-9,  # the mean product of the orders of two pairs of items in one ranking
-    "weighted": 0.6e-9,  # pair of items compared in two full rankings
-    "cycle": 5e-9,  # of two full rankings followed, for each item
-    "kernel": 12e-9,  # an elementary function of an array
-    "draw": 25e-9,  # of a completion, for each item
-    "packed": 1e-9,  # a pair of items of a draw written as a bit
-    "order": 1.5e-3,  # a partial order decomposed
-    "down-set": 3e-7,  # of a partial order listed
-    "coupling": 45e-9,  # of a draw from the past, for n^3 log n of the number of items
-    "sum": 0.35e-9,  # of a function of the Kendall distance of two draws whose pairs are one word of bits
-    "lookup": 0.8e-9,  # of a function of a distance of two draws
-    "difference": 0.16e-9,  # of the positions of an item in two full rankings
+SIDE = 256  # rows or entries of one thread at a time: larger blocks leave the cache (benchmarks/grid.py)
+CACHED_NUMBERS = 2**24  # numbers that are kept for all blocks: 128 MB; what takes more is computed for each block
+BLOCK_NUMBERS = 2**21  # numbers that are held at once for one block
+# Nanoseconds of the steps of the loops, on a coarse scale: predictions are right within a factor of three
+# (benchmarks/cost.py).
+STEPS = {
+    0.15: (
+        "bits",  # a word of bits of two rankings compared
+        "product",  # of two features
+        "difference",  # of the positions of an item in two full rankings
+        "sum",  # of a function of the Kendall distance of two draws whose pairs are one word of bits
+    ),
+    0.7: (
+        "differing",  # bits of a word of one full ranking and of another counted
+        "item",  # of a code: what a kernel sees of one item in two rankings
+        "weighted",  # pair of items compared in two full rankings
+        "packed",  # a pair of items of a draw written as a bit
+        "concordance",  # two items, or sets of items that are tied twice, compared in two rankings
+        "lookup",  # of a function of a distance of two draws
+    ),
+    3.0: (
+        "entry",  # of a matrix, to write it and its mirror image
+        "shared",  # items of two buckets counted, and looked up
+        "listed",  # an item of a short list looked up in another list
+        "cycle",  # of two full rankings followed, for each item
+    ),
+    10.0: (
+        "counted",  # an item of a short list compared with those of another list
+        "feature",  # of one ranking made
+        "kernel",  # an elementary function of an array
+        "positions",  # the probability of an item at a position of one ranking
+        "tied",  # an item of a tie looked up in the ties of another ranking
+        "path",  # added to a state of a dynamic program
+    ),
+    25.0: (
+        "code",  # distinguished from others and looked up
+        "draw",  # of a completion, for each item
+        "pairs",  # the mean order of two items in one ranking
+    ),
+    60.0: (
+        "coupling",  # of a draw from the past, for n^3 log n of the number of items
+        "distant path",  # the same, of more states than the cache holds
+        "inversion",  # an item of a long list inserted at its position
+        "ranks",  # the mean rank of an item in one ranking
+        "pair products",  # the mean product of the orders of two pairs of items in one ranking
+    ),
+    300.0: ("down-set",),  # of a partial order listed
+    1.5e6: ("order",),  # a partial order decomposed
 }
-EVALUATIONS_AT_ONCE = 2**22  # kernel values in memory
+STEP = {name: nanoseconds * 1e-9 for nanoseconds, names in STEPS.items() for name in names}
 CACHED_WORDS = 4000  # of bits of a ranking; beyond, these are read from main memory (benchmarks/cost.py)
-MAX_TABLE = 2**20  # values of a distance that are looked up rather than computed
 PYTHON_CALL = 1e-5  # seconds for one call of a function that a user gave
 SAMPLE = 96  # rows and columns from which the number of distinct values of a whole matrix is guessed
 
@@ -97,7 +113,7 @@ class Evaluator(ABC):
     """
 
     details: str
-    block_side: int = 256  # larger blocks leave the cache where they are copied (benchmarks/grid.py)
+    block_side: int = SIDE
     direct: bool = False
     quick: bool = False
     preparation: float = 0.0  # approximate seconds on one core that do not depend on the number of entries
@@ -346,7 +362,7 @@ def full_matrix(kernel: Kernel, X: RankArray, Y: RankArray) -> FloatArray:
     if distance is None or function is None:
         return kernel.matrix(X, Y)
     d = distance.between(X, Y)
-    if distance.integer and distance.maximum(n_items) < min(MAX_TABLE, d.size):
+    if distance.integer and distance.maximum(n_items) < d.size:
         return np.asarray(function.value(np.arange(int(distance.maximum(n_items)) + 1))[d])
     return np.asarray(function.value(d))
 
@@ -417,7 +433,7 @@ class EnumerationEvaluator(Evaluator):
     def __init__(self, kernel: Kernel, left: Completions, right: Completions, details: str) -> None:
         self.kernel, self.left, self.right, self.details = kernel, left, right, details
         largest = max(int(np.diff(side.offsets).max(initial=1)) for side in (left, right))
-        self.block_side = max(min(self.block_side, int(EVALUATIONS_AT_ONCE**0.5) // largest), 1)
+        self.block_side = max(min(self.block_side, int(BLOCK_NUMBERS**0.5) // largest), 1)
 
     def sides(self, block: Block) -> tuple[Completions, Completions]:
         """Return the completions of the rows and of the columns of a block."""
@@ -572,8 +588,8 @@ def fill_gram(
         for row in repeated[part]:
             out[row] = out[source[row]]
 
-    run_in_threads(copy_columns, slices(len(first_rows), STRIP), n_jobs)
-    run_in_threads(copy_rows, slices(len(repeated), STRIP), n_jobs)
+    run_in_threads(copy_columns, slices(len(first_rows), SIDE), n_jobs)
+    run_in_threads(copy_rows, slices(len(repeated), SIDE), n_jobs)
 
 
 def single_entries(
@@ -591,10 +607,10 @@ def single_entries(
     def compute(part: slice) -> None:
         out[part] = evaluator.paired(kernel, rows[part], columns[part], unbiased, parameter)
 
-    if len(rows) <= PAIRS and evaluator.quick:
+    if len(rows) <= SIDE and evaluator.quick:
         compute(slice(None))
     else:
-        run_in_threads(compute, slices(len(rows), PAIRS), n_jobs)
+        run_in_threads(compute, slices(len(rows), SIDE), n_jobs)
     return out
 
 

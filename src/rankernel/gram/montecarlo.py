@@ -34,6 +34,7 @@ from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError
 from rankernel.gram.evaluator import (
+    BLOCK_NUMBERS,
     STEP,
     Block,
     ConstantEvaluator,
@@ -57,19 +58,16 @@ from rankernel.gram.jackknife import (
 from rankernel.gram.rows import PartialOrders, Rows, concatenated
 from rankernel.kernels.base import Facts, Kernel, check_max_items, distance_derivatives
 
-DRAW_PAIRS = 2**18  # pairs of draws whose distances or kernel values are held at once
+DRAW_PAIRS = 2**18  # pairs of draws compared at once, and values of a distance at which functions are tabulated
 MAX_BLOCKS = 64  # blocks of draws in the jackknife; more coupled sets are grouped
-PACKED_BYTES = 2**28  # draws that are packed at once for all blocks
-MAX_ITEMS_BYTE = 256  # items whose positions fit into one byte
+DRAWS_BYTES = 2**28  # draws that are packed at once for all blocks, or made at once for single entries
 MAX_ITEMS_SQUARED = 24  # beyond, the products of all pairs of items cost far more than the draws (benchmarks/cost.py)
-DRAWN_CELLS = 2**21  # items of draws that are made at once: about 0.05 s
 MIN_BLOCKS = 8  # independent blocks of draws for a standard error; set by benchmarks/coverage.py
-MIN_SIDE, MAX_SIDE = 8, 96  # rows and columns of a block of the matrix
+MAX_SIDE = 96  # rows and columns of a block of the matrix
 BLOCK_SECONDS = 0.05  # the time that a block should take, so that all threads are busy and interrupts are handled
 QUICK_SECONDS = 0.2  # work that is short enough to run without checking for interrupts
 BYTES_WHILE_DRAWING, BYTES_DRAWN = 8, 3  # for each item of a draw
 BYTES_WHILE_DRAWING_ORDERS = 26  # for each item of a draw of a partial order
-MAX_TABLE = 2**18  # values of a distance at which functions are tabulated
 
 
 # ---------------------------------------------------------------------- method
@@ -177,7 +175,7 @@ def tabulated_distance(kernel: Kernel, n_items: int) -> Distance | None:
     """Return the distance that a kernel is a function of, if that has integer values that can be tabulated."""
     facts = kernel.facts(n_items)
     distance = facts.distance if facts.function is not None else None
-    can_tabulate = distance is not None and distance.integer and distance.maximum(n_items) < MAX_TABLE
+    can_tabulate = distance is not None and distance.integer and distance.maximum(n_items) < DRAW_PAIRS
     return distance if can_tabulate else None
 
 
@@ -232,7 +230,7 @@ class MonteCarloEvaluator(Evaluator):
         self.block_side = max(int(DRAW_PAIRS**0.5) // method.n_draws, 1)
         if self.distance:
             seconds = estimate_seconds(self.method, kernel, self.n_items, MAX_SIDE, MAX_SIDE) / MAX_SIDE**2
-            self.block_side = min(max(int((BLOCK_SECONDS / seconds) ** 0.5), MIN_SIDE), MAX_SIDE)
+            self.block_side = min(max(int((BLOCK_SECONDS / seconds) ** 0.5), 1), MAX_SIDE)
         self._lock = RLock()
         self._sets: list[DrawSet] = []
 
@@ -308,7 +306,7 @@ class MonteCarloEvaluator(Evaluator):
         if self.quick or method.coupling == "herding":  # herding shares a design between rankings
             draw(slice(0, len(X)))
         else:
-            at_once = 1 if isinstance(X, PartialOrders) else DRAWN_CELLS // (method.n_draws * self.n_items)
+            at_once = 1 if isinstance(X, PartialOrders) else BLOCK_NUMBERS // (method.n_draws * self.n_items)
             run_in_threads(draw, slices(len(X), max(at_once, 1)))
         weights = self_normalized_weights(log_weights) if weighted.is_set() else None
         draws = Draws(ranks, weights, rule.block_size(self.n_items, method.n_draws))
@@ -652,7 +650,7 @@ class DrawSet:
         if self.as_bits:
             words = _loops.pairs.pairs_in_order(ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
             return np.ascontiguousarray(words.transpose(0, 2, 1))
-        kind = np.uint8 if n_items <= MAX_ITEMS_BYTE else np.int16
+        kind = np.uint8 if n_items - 1 <= np.iinfo(np.uint8).max else np.int16
         return np.ascontiguousarray(ranks.transpose(0, 2, 1), dtype=kind)
 
     @cached_property
@@ -660,7 +658,7 @@ class DrawSet:
         """The packed draws of all rankings, if they take little memory."""
         n_items = self.ranks.shape[2]
         n_bytes = n_items * n_items // 16 if self.as_bits else 2 * n_items
-        return self.pack(slice(None)) if n_bytes * self.ranks[:, :, 0].size <= PACKED_BYTES else None
+        return self.pack(slice(None)) if n_bytes * self.ranks[:, :, 0].size <= DRAWS_BYTES else None
 
     def packed(self, left: Indices, right: Indices) -> tuple[NDArray[Any], Indices, Indices]:
         """Return the packed draws of pairs of rankings, and the indices of the pairs in them."""

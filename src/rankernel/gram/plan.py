@@ -39,6 +39,7 @@ from rankernel.errors import (
 )
 from rankernel.gram.estimate import Estimate, estimate, normalize_rows
 from rankernel.gram.evaluator import (
+    BLOCK_NUMBERS,
     Completions,
     ConstantEvaluator,
     EnumerationEvaluator,
@@ -58,7 +59,7 @@ from rankernel.gram.evaluator import (
 from rankernel.gram.exact.features import linear_evaluator
 from rankernel.gram.exact.formulas import formula_evaluator
 from rankernel.gram.exact.kendall import kendall_evaluator
-from rankernel.gram.montecarlo import DEFAULT, MonteCarlo, MonteCarloEvaluator
+from rankernel.gram.montecarlo import DEFAULT, DRAWS_BYTES, MonteCarlo, MonteCarloEvaluator
 from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, rows_by_shape
 from rankernel.kernels.algebra import Constant, Scaled, Sum
 from rankernel.kernels.base import MEDIAN, AffinePower, Kernel, as_kernel, check_matrix, check_max_items
@@ -72,8 +73,6 @@ OWN_EVALUATIONS = 2**20  # affordable kernel evaluations for the exact value of 
 FEWER_DRAWS = (16, 32)  # numbers of draws that "auto" considers where the default takes long
 MAX_STDERR = 1e-3  # root mean square of their standard errors, as a fraction of the largest squared norm
 PILOT_ROWS = 24  # rankings on which these are measured
-PAIRED_BYTES = 2**28  # memory of the draws of single entries that are computed at once
-COMPLETIONS_HELD = 2**20  # completions that are enumerated at once
 
 # The module with the formulas for functions of each distance, imported when needed: loading its loops takes time.
 FORMULAS = {name: name for name in ("hamming", "cayley", "footrule", "spearman")} | {"kendall": "mallows_free"}
@@ -295,10 +294,10 @@ class Plan:
         rows, columns, evaluator = rows[first], columns[first], self._evaluator
         seconds = evaluator.preparation + evaluator.seconds(len(rows), len(rows)) / max(len(rows), 1)
         announce_cost(f"the kernel of {len(rows):,} pairs of rankings", seconds / n_threads(n_jobs))
-        if evaluator.held_bytes <= PAIRED_BYTES:
+        if evaluator.held_bytes <= DRAWS_BYTES:
             found = single_entries(evaluator, self.kernel, rows, columns, n_jobs)
         else:  # with the draws of some pairs at a time, which depend on the ranking only
-            found, step = np.empty(len(rows)), max(len(rows) * PAIRED_BYTES // evaluator.held_bytes, 1)
+            found, step = np.empty(len(rows)), max(len(rows) * DRAWS_BYTES // evaluator.held_bytes, 1)
             for part in slices(len(rows), step):
                 left, right = self._X[rows[part]], self._Y[columns[part]]
                 some = build(self.kernel, left, right, self.method, self._fallback)
@@ -813,7 +812,7 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
     name = facts.distance.name if facts.distance is not None and facts.function is not None else ""
     module = "diffusion" if isinstance(kernel, Diffusion) else FORMULAS.get(name)
     if module is None:
-        return NoExactValue(kernel, "partial rankings")
+        return NoExactValue(kernel, f"partial rankings of {X.n_items} items")
     return formula_evaluator(kernel, X, Y, import_module(f"rankernel.gram.exact.{module}").FORMULAS, certain)
 
 
@@ -897,7 +896,7 @@ def exact_groups(
         if isinstance(listed, NoExactValue):
             yield rows, None
             continue
-        for part in slices(len(rows), max(COMPLETIONS_HELD // len(listed.left.ranks), 1)):
+        for part in slices(len(rows), max(BLOCK_NUMBERS // listed.left.ranks.size, 1)):
             some = Z[rows[part]]
             n = len(some) ** 2 if X is None else len(some)
             found = enumerated(kernel, some, some if X is None else X, limit * n)

@@ -39,12 +39,11 @@ from rankernel.completions.linear_extensions import (
 from rankernel.completions.marginals import statistic_means
 from rankernel.data import as_data
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.gram.evaluator import STEP
+from rankernel.gram.evaluator import CACHED_NUMBERS, STEP
 from rankernel.preferences import Preferences, bucket_ranks, disagreements
 from rankernel.rankings import FREE, Rankings, sum_counts, unique_rows
 
 MAX_PRICED = 8  # partial orders whose draws are priced
-CACHED_NUMBERS = 2**24  # marginal probabilities of one set of partial orders: 128 MB
 Moments = tuple[FloatArray, FloatArray]
 
 

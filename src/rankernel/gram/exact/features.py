@@ -29,18 +29,22 @@ from rankernel.completions.marginals import (
     statistic_parts,
 )
 from rankernel.distances import Distance, LinearForm, Statistic, uniform_mean
-from rankernel.gram.evaluator import STEP, Block, Evaluator, Names, Part, block_shape, slices
+from rankernel.gram.evaluator import (
+    BLOCK_NUMBERS,
+    CACHED_NUMBERS,
+    STEP,
+    Block,
+    Evaluator,
+    Names,
+    Part,
+    block_shape,
+    slices,
+)
 from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel, inner_products
 from rankernel.kernels.kendall import WeightedKendall
 from rankernel.rankings import Rankings, ranks_for_loops
 
-CACHED_NUMBERS = 2**24  # statistics of all rankings are cached up to 128 MB; beyond, they are computed for each block
-BLOCK_NUMBERS = 2**23
-CHUNK_NUMBERS = 2**21  # statistics that are computed at once, with intermediate results of several times their size
-MAX_PAIR_PRODUCTS = 2**21  # of one ranking: about 50 items
-MAX_CODES = 2**10  # kinds of listed items: beyond, the table of all pairs of kinds is larger than the statistics
-CACHED_TABLES = 8  # a kernel and its derivatives
 MAX_DEGREE = {"pairs": 2, "ranks": 2, "positions": 1}  # of the known moments of each statistic
 
 Features = Callable[[Rows], FloatArray]
@@ -108,16 +112,16 @@ class LinearEvaluator(Evaluator):
         )
         if self.in_parts and one.ndim == 3:
             n_buckets = max(int(side.n_buckets.max(initial=0)) for side in (X, Y) if isinstance(side, Rankings))
-            self.block_side = min(max(BLOCK_NUMBERS // ((n_buckets + 1) * X.n_items), 16), self.block_side)
+            self.block_side = min(max(CACHED_NUMBERS // 2 // ((n_buckets + 1) * X.n_items), 16), self.block_side)
         elif not self.is_cached and not self.in_parts:
-            self.block_side = min(max(BLOCK_NUMBERS // self.n_numbers, 1), self.block_side)
+            self.block_side = min(max(CACHED_NUMBERS // 2 // self.n_numbers, 1), self.block_side)
 
     @cached_property
     def all_statistics(self) -> tuple[FloatArray, FloatArray]:
         """The statistics of rows and columns, computed for some rankings at a time."""
         result = []
         for side in (self.X,) if self.Y is self.X else (self.X, self.Y):
-            parts = slices(len(side), max(CHUNK_NUMBERS // self.n_numbers, 1))
+            parts = slices(len(side), max(BLOCK_NUMBERS // self.n_numbers, 1))
             result.append(np.concatenate([self.statistics(side[rows]) for rows in parts]))
         return result[0], result[-1]
 
@@ -127,7 +131,7 @@ class LinearEvaluator(Evaluator):
         if self.in_parts:
             assert self.form is not None
             of_one = self.X.n_items if self.form.statistic == "positions" else 1
-            step = max(CHUNK_NUMBERS // (of_one * self.block_side), 1)
+            step = max(BLOCK_NUMBERS // (of_one * self.block_side), 1)
             sides = cast("tuple[Rankings, Rankings]", (self.X[block[0]], self.Y[block[1]]))
             parts = (statistic_parts(side, self.form.statistic, step) for side in sides)
             for (part, left), (_, right) in zip(*parts, strict=True):
@@ -192,7 +196,7 @@ def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Fe
         return None
     if len(series.coefficients) > MAX_DEGREE[distance.form.statistic]:
         return None
-    if len(series.coefficients) > 1 and (not rankings_only or comb(n_items, 2) ** 2 > MAX_PAIR_PRODUCTS):
+    if len(series.coefficients) > 1 and (not rankings_only or comb(n_items, 2) ** 2 > BLOCK_NUMBERS):
         return None
 
     def features(X: Rows) -> FloatArray:
@@ -323,7 +327,7 @@ def listed_items(X: Rankings) -> ListedItems | None:
     pairs = result.pmf_of * len(bases) + base_of_shape.reshape(-1, 1)
     others = (result.sizes > 0) & (np.arange(n_buckets) != largest[:, None])
     kinds, inverse = np.unique(pairs[others], return_inverse=True)
-    if len(kinds) > MAX_CODES:
+    if len(kinds) ** 2 > BLOCK_NUMBERS:
         return None
     code_of = np.full(result.sizes.shape, -1, dtype=np.intp)
     code_of[others] = inverse.ravel()
@@ -368,7 +372,7 @@ class PositionalEvaluator(Evaluator):
         """
         key = kernel, parameter
         if key not in self.cached_tables:
-            if len(self.cached_tables) >= CACHED_TABLES:
+            if any(kernel != cached for cached, _ in self.cached_tables):
                 self.cached_tables.clear()
             form = kernel.facts(self.n_items).form
             assert form is not None
@@ -383,7 +387,7 @@ class PositionalEvaluator(Evaluator):
 
     def center_terms(self, center: FloatArray, multiply: Transform, row_sums: FloatArray) -> list[FloatArray]:
         """Return ``f(R, c) - f(c, c) / 2`` for all rows and columns R, from the permutation matrix of c."""
-        parts = slices(self.n_items, max(CHUNK_NUMBERS // self.n_items, 1))
+        parts = slices(self.n_items, max(BLOCK_NUMBERS // self.n_items, 1))
         norm = sum(float((center[part] * multiply(center[part])).sum()) for part in parts)
         position, result = center.argmax(axis=1), []
         for side in (self.left, self.right):

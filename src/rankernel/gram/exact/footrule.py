@@ -311,7 +311,7 @@ def log_permanent(positions: IntArray, kinds: IntArray, nu: float) -> tuple[floa
 
 # ---------------------------------------------------------------------- compiled loops
 
-LEFT_OUTER, RIGHT_OUTER, LEFT, RIGHT = 0, 1, 2, 3
+LEFT_OUTER, RIGHT_OUTER, LEFT, RIGHT = range(4)
 LOG_2 = math.log(2.0)
 TINY = 1e-250
 STEPS_AT_ONCE = 64  # sums grow by less than 1e280: each step multiplies them by at most three times the items

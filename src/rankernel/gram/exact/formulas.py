@@ -22,14 +22,14 @@ from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.combinatorics import log_mean_exp, logs
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError
-from rankernel.gram.evaluator import STEP, Block, Evaluator, Names, NoExactValue, distinct_values
+from rankernel.gram.evaluator import CACHED_NUMBERS, STEP, Block, Evaluator, Names, NoExactValue, distinct_values
 from rankernel.kernels.base import Decay, Kernel, decay_rate, distance_derivatives, is_exponential
 from rankernel.rankings import FREE, Rankings, unique_rows
 
 Pairs = list[tuple["Shape", "Shape"]]
 CodeArray = NDArray[np.uint64]
 
-CACHED_VALUES = 2**18  # values of formulas in the cache of one evaluator: about 50 MB
+CACHED_VALUES = CACHED_NUMBERS // 64  # values of formulas in the cache of one evaluator, with their codes
 SLOW = 2e-5  # seconds for one value, above which blocks are small, so that all threads have work (benchmarks/grid.py)
 N_PRICED = 24  # pairs of rankings, at random, whose values are priced
 MAX_RATE = 1e6  # above this decay rate only the nearest completions count, and logarithms are linear in the rate

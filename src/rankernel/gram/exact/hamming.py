@@ -366,7 +366,7 @@ def n_pinned_paths(left: Shape, right: Shape) -> int:
 # The loops are flat and allocate nothing, as both would be compiled into each of them; ``work`` arrays are for
 # intermediate results.
 
-NOTHING, ROW, COLUMN = 0, 1, 2
+NOTHING, ROW, COLUMN = range(3)
 LOG, DERIVATIVE, CELL, ROW_CLOSE, COLUMN_CLOSE = 0, 2, 4, 5, 6  # rows of the work of a staircase; two are double
 STAIRCASE_ROWS = 7
 

@@ -24,7 +24,17 @@ from rankernel._loops.compiled import compiled
 from rankernel._loops.pairs import popcount, stream
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.combinatorics import tables
-from rankernel.gram.evaluator import STEP, Block, Evaluator, Names, Part, block_shape, distinct_values
+from rankernel.gram.evaluator import (
+    BLOCK_NUMBERS,
+    CACHED_NUMBERS,
+    STEP,
+    Block,
+    Evaluator,
+    Names,
+    Part,
+    block_shape,
+    distinct_values,
+)
 from rankernel.gram.exact.formulas import (
     MIX,
     CodeArray,
@@ -41,10 +51,8 @@ BLOCK_ITEMS = 2**15  # items of the rows of a block: larger blocks leave threads
 SHORT_LISTS = 4  # lists are short if there are this many times more items (benchmarks/grid.py)
 PACKED_ITEMS = 24  # up to here all pairs fit into five machine words
 SHARED = 32  # entries of a table for the number of shared items, at most PACKED_ITEMS
-TABLE_SIZE = 2**23  # numbers in a table
 MAX_ITEMS = 200  # of a function that is neither exponential nor a small power: some milliseconds for each entry
 MAX_DEGREE = 8  # of powers from moments, which lose no more than a factor 7!! = 105 of the machine precision
-BERNOULLI = {2: 1 / 6, 4: -1 / 30, 6: 1 / 42, 8: -1 / 30}  # the numbers of even orders up to that degree
 
 Bits = NDArray[np.uint64]
 Tables = tuple[FloatArray, Bits, FloatArray, FloatArray, FloatArray]  # arguments of write_packed: table to column
@@ -56,7 +64,7 @@ def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | N
     if evaluator.exponential or evaluator.power is not None or evaluator.is_tabulated:
         return evaluator
     distribution = evaluator.distribution
-    return distribution if X.n_items <= MAX_ITEMS and distribution.table_size <= TABLE_SIZE else None
+    return distribution if X.n_items <= MAX_ITEMS and distribution.table_size <= CACHED_NUMBERS else None
 
 
 def moment_power(kernel: Kernel, n_items: int) -> AffinePower | None:
@@ -155,7 +163,7 @@ class KendallEvaluator(Evaluator):
         return (
             self.n_items <= PACKED_ITEMS
             and max(self.left.max_ties, self.right.max_ties) <= 1
-            and n_kinds * SHARED * (comb(self.n_items, 2) + 1) <= TABLE_SIZE // 4
+            and n_kinds * SHARED * (comb(self.n_items, 2) + 1) <= BLOCK_NUMBERS
         )
 
     @cached_property
@@ -337,8 +345,10 @@ def cumulant_tables(n_items: int, degree: int) -> FloatArray:
 
     They are ``B_r / r sum_{i<=m} (i^r - 1)``, B_r a Bernoulli number: those of independent uniform variables.
     """
-    i = np.arange(n_items + 1, dtype=np.float64)
-    sums = (BERNOULLI[r] / r * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r in range(2, degree + 1, 2))
+    from scipy.special import bernoulli
+
+    i, numbers = np.arange(n_items + 1, dtype=np.float64), bernoulli(max(degree, 2))
+    sums = (numbers[r] / r * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r in range(2, degree + 1, 2))
     return np.stack([i * (i - 1) / 4, *sums])
 
 
@@ -356,7 +366,7 @@ class DistributionEvaluator(KendallEvaluator):
     def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings) -> None:
         super().__init__(kernel, X, Y)
         self.direct = False
-        self.block_side = min(max(TABLE_SIZE // 4 // (comb(self.n_items, 2) + 1), 16), 256)
+        self.block_side = min(max(BLOCK_NUMBERS // (comb(self.n_items, 2) + 1), 16), 256)
 
     @cached_property
     def largest(self) -> tuple[int, int]:

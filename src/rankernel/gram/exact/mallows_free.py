@@ -18,15 +18,14 @@ import numpy as np
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import tables
+from rankernel.gram.evaluator import STEP
 from rankernel.gram.exact.formulas import Formula, LogMean, Overlap, Shape
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import FREE
 
 MAX_STEPS = 20_000_000  # elementary steps of one program: up to 1 s
 MAX_STATES = 4_000_000  # of 24 bytes each
-STEP_SECONDS = 8e-9  # of one elementary step (benchmarks/cost.py)
 CACHED_STATES = 2**16  # beyond, states are read from the main memory, and steps take longer
-SLOW_STEP_SECONDS = 4e-8
 MAX_ITEMS = 150  # a single completion has probability 1 / n! or more, which must not underflow
 
 
@@ -88,7 +87,7 @@ def cheapest(overlap: Overlap) -> tuple[tuple[int, int], Program, Overlap]:
 
 def program_seconds(states: int, steps: int) -> float:
     """Return the time of a program."""
-    return steps * (STEP_SECONDS if states <= CACHED_STATES else SLOW_STEP_SECONDS)
+    return steps * STEP["path" if states <= CACHED_STATES else "distant path"]
 
 
 def affordable_seconds(left: Shape, right: Shape) -> list[float]:

@@ -39,7 +39,7 @@ from rankernel.rankings import Rankings
 
 SMALL_PERMANENT = 11  # items up to which a permanent is faster than the series (benchmarks/grid.py)
 MAX_PERMANENT = 22  # items: 2^22 states, 0.5 s
-DEGREES = (8, 12, 16, 20, 24, 28)
+DEGREES = range(8, 29, 4)
 TOLERANCE = 1e-13
 MAX_ARGUMENT = 6.0  # moments of both signs cancel: the rounding error is about exp(x) times the machine precision
 CERTAIN_ARGUMENT = 3.8  # up to here x^28 / 28! is negligible for all moments
