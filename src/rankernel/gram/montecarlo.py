@@ -231,6 +231,12 @@ class MonteCarloEvaluator(Evaluator):
         if self.distance:
             seconds = estimate_seconds(self.method, kernel, self.n_items, MAX_SIDE, MAX_SIDE) / MAX_SIDE**2
             self.block_side = min(max(int((BLOCK_SECONDS / seconds) ** 0.5), 1), MAX_SIDE)
+        self.details = str(self.method)
+        self.block_size = coupling_named(self.method.coupling, kernel).block_size(self.n_items, method.n_draws)
+        self.n_blocks = len(block_bounds(method.n_draws, self.block_size)[0])
+        of_item = BYTES_WHILE_DRAWING_ORDERS if isinstance(self.rankings, PartialOrders) else BYTES_WHILE_DRAWING
+        of_item += BYTES_DRAWN * (method.replicates - 1)
+        self.held_bytes = of_item * len(self.rankings) * method.n_draws * self.n_items  # while draws are made
         self._lock = RLock()
         self._sets: list[DrawSet] = []
 
@@ -240,11 +246,6 @@ class MonteCarloEvaluator(Evaluator):
         other.row_of = other.column_of = (self.row_of, self.column_of)[side]
         other.shape = len(other.row_of), len(other.row_of)
         return other
-
-    @property
-    def details(self) -> str:  # type: ignore[override]
-        """The method in words."""
-        return str(self.method)
 
     @cached_property
     def quick(self) -> bool:  # type: ignore[override]
@@ -278,13 +279,6 @@ class MonteCarloEvaluator(Evaluator):
                 self._sets += [self.draw_set(number) for number in seeds]  # shared with the evaluators of each side
             return self._sets
 
-    @property
-    def held_bytes(self) -> int:  # type: ignore[override]
-        """Approximate memory of the draws while they are made."""
-        drawing = BYTES_WHILE_DRAWING_ORDERS if isinstance(self.rankings, PartialOrders) else BYTES_WHILE_DRAWING
-        of_item = drawing + BYTES_DRAWN * (self.method.replicates - 1)
-        return of_item * len(self.rankings) * self.method.n_draws * self.n_items
-
     def draw_set(self, seed: int) -> DrawSet:
         """Return draws of each ranking, which depend on the ranking and the seed only."""
         method, X = self.method, self.rankings
@@ -309,15 +303,9 @@ class MonteCarloEvaluator(Evaluator):
             at_once = 1 if isinstance(X, PartialOrders) else BLOCK_NUMBERS // (method.n_draws * self.n_items)
             run_in_threads(draw, slices(len(X), max(at_once, 1)))
         weights = self_normalized_weights(log_weights) if weighted.is_set() else None
-        draws = Draws(ranks, weights, rule.block_size(self.n_items, method.n_draws))
+        draws = Draws(ranks, weights, self.block_size)
         draws.warn_if_low()
         return DrawSet(draws, self.distance)
-
-    @property
-    def n_blocks(self) -> int:  # type: ignore[override]
-        """Number of independent blocks of draws in each replicate."""
-        rule = coupling_named(self.method.coupling, self.kernel)
-        return len(block_bounds(self.method.n_draws, rule.block_size(self.n_items, self.method.n_draws))[0])
 
     # ------------------------------------------------------------------ values
 
@@ -432,11 +420,9 @@ class MonteCarloEvaluator(Evaluator):
     def check_blocks(self, what: str) -> None:
         """Raise a ValueError if the draws of a ranking form a single block: pairs of independent draws are needed."""
         if self.n_blocks < 2:
-            size = coupling_named(self.method.coupling, self.kernel).block_size(self.n_items, self.method.n_draws)
-            expected = (
-                f"at least {8 * size} with {self.method.coupling} coupling, because {what} needs independent draws"
-            )
-            hint = () if size == 1 else ("or use ", Argument("coupling", "iid"))
+            least = f"at least {8 * self.block_size} with {self.method.coupling} coupling"
+            expected = f"{least}, because {what} needs independent draws"
+            hint = () if self.block_size == 1 else ("or use ", Argument("coupling", "iid"))
             raise ArgumentValueError("n_draws", self.method.n_draws, expected, hint=hint)
 
     # ------------------------------------------------------------------ steps

@@ -7,7 +7,6 @@ is a short sum. Write q = exp(-nu).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -69,17 +68,17 @@ class RandomCycles(Formula):
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the logarithm of the kernel."""
-        joins = joins_of(overlap)
-        log_means, derivatives = random_cycles(max(joins.n_left, joins.n_returns), rate)
-        if not joins.n_right:
-            return LogMean(joins.offset, float(log_means[joins.n_left]), float(derivatives[joins.n_left]))
-        others = np.arange(joins.n_returns, -1.0, -1.0)
+        n_left, n_right, n_returns, offset = joins_of(overlap)
+        log_means, derivatives = random_cycles(max(n_left, n_returns), rate)
+        if not n_right:
+            return LogMean(offset, float(log_means[n_left]), float(derivatives[n_left]))
+        others = np.arange(n_returns, -1.0, -1.0)
         inner, d_inner = log_mean_exp(
-            log_closed_pmf(joins.n_right, joins.n_returns),
-            log_means[: joins.n_returns + 1] - rate * others,
-            derivatives[: joins.n_returns + 1] - others,
+            log_closed_pmf(n_right, n_returns),
+            log_means[: n_returns + 1] - rate * others,
+            derivatives[: n_returns + 1] - others,
         )
-        return LogMean(joins.offset, inner + float(log_means[joins.n_left]), d_inner + float(derivatives[joins.n_left]))
+        return LogMean(offset, inner + float(log_means[n_left]), d_inner + float(derivatives[n_left]))
 
     def pmf(self, overlap: Overlap) -> tuple[int, FloatArray]:
         """Return the distribution of the distance.
@@ -87,48 +86,39 @@ class RandomCycles(Formula):
         A random permutation of r elements has ``r - cycles = sum_{i<r} X_i``, independent, X_i = 1 with probability
         i/(1+i). All probabilities are sums of positive terms.
         """
-        joins = joins_of(overlap)
-        pmfs = random_distance_pmfs(max(joins.n_left, joins.n_returns))
-        inner = np.zeros(joins.n_returns + 1)
-        chances = np.exp(log_closed_pmf(joins.n_right, joins.n_returns)) if joins.n_right else np.ones(1)
+        n_left, n_right, n_returns, offset = joins_of(overlap)
+        pmfs = random_distance_pmfs(max(n_left, n_returns))
+        inner = np.zeros(n_returns + 1)
+        chances = np.exp(log_closed_pmf(n_right, n_returns)) if n_right else np.ones(1)
         for r, chance in enumerate(chances):
-            inner[joins.n_returns - r :] += chance * pmfs[r, : r + 1]
-        pmf = np.convolve(inner, pmfs[joins.n_left, : joins.n_left + 1])
-        return joins.offset, pmf[: overlap.n_items - joins.offset]
+            inner[n_returns - r :] += chance * pmfs[r, : r + 1]
+        pmf = np.convolve(inner, pmfs[n_left, : n_left + 1])
+        return offset, pmf[: overlap.n_items - offset]
 
 
 FORMULAS: tuple[Formula, ...] = (RandomCycles(),)
 
 
-class Joins(NamedTuple):
-    """The numbers that determine the distribution of the cycles between two rankings.
+def joins_of(overlap: Overlap) -> tuple[int, int, int, int]:
+    """Return the numbers that determine the distribution of the cycles, from one completion of each side.
 
     The items tied on the left and on the right, the paths that return to the right bucket, and the smallest distance.
     """
-
-    n_left: int
-    n_right: int
-    n_returns: int
-    offset: int
-
-
-def joins_of(overlap: Overlap) -> Joins:
-    """Return the numbers that determine the distribution of the cycles, from one completion of each side."""
     left, right, n_items = overlap.left_shape, overlap.right_shape, overlap.n_items
     if are_top_k(left, right):  # the same numbers for all pairs of lists with the same code
         listed, listed_too = (np.array([len(shape.sizes) - (not shape.is_full)]) for shape in (left, right))
         shorter, offset = np.zeros((1, 1), dtype=np.uint64), np.zeros((1, 1), dtype=np.int64)
         closed_cycles(np.arange(n_items)[None], listed, overlap.right[None], listed_too, shorter, offset)
-        return Joins(n_items - int(shorter[0, 0]), 0, 0, int(offset[0, 0]))
+        return n_items - int(shorter[0, 0]), 0, 0, int(offset[0, 0])
     if left.is_unordered or right.is_unordered:
-        return Joins(n_items, 0, 0, 0)
+        return n_items, 0, 0, 0
     left_tied, right_tied = tied_positions(left), tied_positions(right)
     # Items are sorted by left bucket, so their indices are positions in a completion of the left ranking.
     target = np.empty(n_items, dtype=np.int64)
     target[np.argsort(overlap.right, kind="stable")] = np.arange(n_items)
     n_cycles, n_returns = cycles_and_returns(target, left_tied, right_tied)
     n_left, n_right = int(left_tied.sum()), int(right_tied.sum())
-    return Joins(n_left, n_right, n_returns, n_items - n_cycles - n_left - n_returns)
+    return n_left, n_right, n_returns, n_items - n_cycles - n_left - n_returns
 
 
 def tied_positions(shape: Shape) -> Mask:

@@ -282,30 +282,14 @@ class WeightedKendallEvaluator(Evaluator):
 
 @dataclass(frozen=True, eq=False)
 class ListedItems:
-    """The items outside the largest bucket of each ranking, in ascending order, ranking by ranking.
+    """The items outside the largest bucket of each ranking, in ascending order, ranking by ranking."""
 
-    Attributes
-    ----------
-    starts : array of shape (n_rankings + 1,)
-        Index of the first item of each ranking.
-    items : array of shape (n_listed,)
-        The items.
-    codes : array of shape (n_listed,)
-        The kind of each: its bucket and the largest bucket.
-    differences : array of shape (n_codes, n_items)
-        The distribution of the position of each kind minus that of the largest bucket.
-    base : array of shape (n_rankings,)
-        Index of the distribution of the largest bucket.
-    base_pmfs : array of shape (n_bases, n_items)
-        These distributions.
-    """
-
-    starts: IntArray
+    starts: IntArray  # index of the first item of each ranking
     items: IntArray
-    codes: IntArray
-    differences: FloatArray
-    base: Indices
-    base_pmfs: FloatArray
+    codes: IntArray  # the kind of each item: its bucket and the largest bucket
+    differences: FloatArray  # by kind: the distribution of the position minus that of the largest bucket
+    base: Indices  # by ranking: index of the distribution of the largest bucket
+    base_pmfs: FloatArray  # these distributions
 
     def part(self, rows: Part) -> ListedItems:
         """Return some of the rankings."""

@@ -17,6 +17,7 @@ sums over all matchings in polynomial time.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -156,7 +157,34 @@ def tie_bounds(X: Rankings) -> IntArray:
 # ---------------------------------------------------------------------- the formula
 
 
-class ExponentialFootrule(Formula):
+class GroupsFormula(Formula):
+    r"""The mean of :math:`\exp(-\nu \sum_a |r_a - s_a|^p)` as a product of the means of all groups."""
+
+    only_exponential = True
+    shapes = staticmethod(always_in_groups)
+    power: int
+
+    @abstractmethod
+    def group_mean(self, group: Group, rate: float) -> tuple[float, float]:
+        """Return the logarithm of the mean of one group, and its derivative in the rate."""
+
+    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
+        """Return codes of the positions that meet a tie, for rankings with one tie each."""
+        in_one_loop = all(have_one_tie(*pair) for pair in pairs)
+        return one_tie_coder(X, Y, self.power) if in_one_loop else super().coder(X, Y, pairs)
+
+    def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
+        """Return the sum of the logarithms of all groups."""
+        matching = matching_of(overlap)
+        value = derivative = 0.0
+        for group in matching.groups:
+            log_value, d_log_value = self.group_mean(group, float(rate))
+            value += log_value
+            derivative += d_log_value
+        return LogMean(int((np.abs(matching.left - matching.right) ** self.power).sum()), value, derivative)
+
+
+class ExponentialFootrule(GroupsFormula):
     r"""Exact :math:`E \exp(-\nu \sum_a |r_a - s_a|)` over the completions of two rankings.
 
     Covers a full ranking against any ranking without free items, and two rankings with at most one tie each (so two
@@ -172,8 +200,8 @@ class ExponentialFootrule(Formula):
     """
 
     method = "dynamic program"
-    by_profile = only_exponential = True
-    shapes = staticmethod(always_in_groups)
+    by_profile = True
+    power = 1
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float | None:
         """Return the time of the sweep, which reaches a part of the states; in logarithms it takes longer."""
@@ -182,10 +210,6 @@ class ExponentialFootrule(Formula):
             return None
         in_logs = decay_rate(kernel, left.n_items) * left.n_items**2 >= SAFE_EXPONENT
         return 1e-3 * left.n_items + 1e-7 * n_steps if in_logs else 2e-5 + 5e-10 * n_steps
-
-    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
-        """Return codes of the positions that meet a tie, for rankings with one tie each."""
-        return one_tie_coder(X, Y, 1) if all(have_one_tie(*pair) for pair in pairs) else super().coder(X, Y, pairs)
 
     def solve(
         self, kernel: Kernel, rate: float | None, X: Rankings, Y: Rankings, rows: Indices, columns: Indices
@@ -203,15 +227,10 @@ class ExponentialFootrule(Formula):
             out.extend((offset, *pair) for offset, pair in zip(offsets.tolist(), result.tolist(), strict=True))
         return out
 
-    def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
-        """Return the sum of the logarithms of all groups."""
-        matching = matching_of(overlap)
-        value = derivative = 0.0
-        for group in matching.groups:
-            log_permanent, d_log_permanent = sweep_group(group, rate)
-            value += log_permanent + group.log_share
-            derivative += d_log_permanent
-        return LogMean(int(np.abs(matching.left - matching.right).sum()), value, derivative)
+    def group_mean(self, group: Group, rate: float) -> tuple[float, float]:
+        """Return the logarithm of the mean of one group, and its derivative in the rate."""
+        value, derivative = sweep_group(group, rate)
+        return value + group.log_share, derivative
 
 
 FORMULAS: tuple[Formula, ...] = (ExponentialFootrule(),)

@@ -23,19 +23,9 @@ from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.errors import ExactnessError
-from rankernel.gram.exact.footrule import Group, matching_of, one_tie_coder
-from rankernel.gram.exact.formulas import (
-    Coder,
-    Formula,
-    LogMean,
-    Overlap,
-    Pairs,
-    Shape,
-    always_in_groups,
-    have_one_tie,
-)
+from rankernel.gram.exact.footrule import Group, GroupsFormula
+from rankernel.gram.exact.formulas import Formula, Shape
 from rankernel.kernels.base import Kernel, decay_rate
-from rankernel.rankings import Rankings
 
 SMALL_PERMANENT = 11  # items up to which a permanent is faster than the series (benchmarks/grid.py)
 MAX_PERMANENT = 22  # items: 2^22 states, 0.5 s
@@ -45,17 +35,18 @@ MAX_ARGUMENT = 6.0  # moments of both signs cancel: the rounding error is about 
 CERTAIN_ARGUMENT = 3.8  # up to here x^28 / 28! is negligible for all moments
 
 
-class ExponentialSpearman(Formula):
+class ExponentialSpearman(GroupsFormula):
     r"""Exact :math:`E \exp(-\nu \sum_a (r_a - s_a)^2)` over the completions of two rankings.
 
     Covers a full ranking against any ranking without free items, and two rankings with at most one tie each (so two
     top-k lists), to a relative 1e-12. Groups of more than 22 items need a moderate ``nu``: up to about 4 to 6 over the
-    median distance :math:`(n^3 - n)/6`; otherwise :meth:`log_mean` raises an error.
+    median distance :math:`(n^3 - n)/6`; otherwise :meth:`group_mean` raises an error.
 
     Examples
     --------
     Three tied items: distances 0, 2, 2, 6, 6, 8 over the six permutations.
 
+    >>> from rankernel.gram.exact.formulas import Overlap
     >>> tied = Overlap.of(np.zeros(3, np.int32), np.zeros(3, np.int32))
     >>> value = ExponentialSpearman().log_mean(tied, np.log(2) / 2).value
     >>> print(round(float(np.exp(value)) * 6, 12))  # 1 + 2/2 + 2/8 + 1/16
@@ -63,8 +54,7 @@ class ExponentialSpearman(Formula):
     """
 
     method = "series"
-    only_exponential = True
-    shapes = staticmethod(always_in_groups)
+    power = 2
 
     def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether no group is too large for a permanent, or the series is accurate for the largest one."""
@@ -79,25 +69,20 @@ class ExponentialSpearman(Formula):
             return 1e-4 + 5e-9 * size * 2.0 ** min(size, MAX_PERMANENT)
         return 5e-4 if argument < 1 else 1.5e-3
 
-    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
-        """Return codes of the positions that meet a tie, for rankings with one tie each."""
-        return one_tie_coder(X, Y, 2) if all(have_one_tie(*pair) for pair in pairs) else super().coder(X, Y, pairs)
-
-    def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
-        """Return the sum of the logarithms of all groups.
-
-        Raises
-        ------
-        ExactnessError
-            If a group is too large for a permanent and the rate too large for the series.
-        """
-        matching = matching_of(overlap)
-        value = derivative = 0.0
-        for group in matching.groups:
-            log_value, d_log_value = log_group_mean(group, float(rate))
-            value += log_value
-            derivative += d_log_value
-        return LogMean(int(((matching.left - matching.right) ** 2).sum()), value, derivative)
+    def group_mean(self, group: Group, rate: float) -> tuple[float, float]:
+        """Return the logarithm of the mean of one group and its derivative, by the fastest method that is accurate."""
+        if group.n_items > SMALL_PERMANENT:
+            by_series = moment_series(group, rate)
+            if by_series is not None:
+                return by_series
+        if group.n_items > MAX_PERMANENT:
+            suggested = MAX_ARGUMENT / 3 / Centred.of(group).largest
+            raise ExactnessError(
+                f"exp-Spearman at nu={rate:.3g} with {group.n_items} items in one tie (or in ties that overlap) has no "
+                f"exact value: the series is accurate only for smaller nu (about {suggested:.2g} here), the permanent "
+                f"feasible only up to {MAX_PERMANENT} items; use a smaller nu, or rk.MonteCarlo"
+            )
+        return permanent_mean(group, rate)
 
 
 FORMULAS: tuple[Formula, ...] = (ExponentialSpearman(),)
@@ -124,22 +109,6 @@ def distances_from_tie(shape: Shape) -> FloatArray:
     bucket = shape.sizes.index(max(shape.sizes))
     mean = sum(shape.sizes[:bucket]) + (shape.sizes[bucket] - 1) / 2
     return np.sort(np.abs(np.arange(shape.n_items) - mean))
-
-
-def log_group_mean(group: Group, nu: float) -> tuple[float, float]:
-    """Return log E exp(-nu d) of one group and its derivative, by the fastest method that is accurate."""
-    if group.n_items > SMALL_PERMANENT:
-        by_series = moment_series(group, nu)
-        if by_series is not None:
-            return by_series
-    if group.n_items > MAX_PERMANENT:
-        suggested = MAX_ARGUMENT / 3 / Centred.of(group).largest
-        raise ExactnessError(
-            f"exp-Spearman at nu={nu:.3g} with {group.n_items} items in one tie (or in ties that overlap) has no exact "
-            f"value: the series is accurate only for smaller nu (about {suggested:.2g} here), the permanent feasible "
-            f"only up to {MAX_PERMANENT} items; use a smaller nu, or rk.MonteCarlo"
-        )
-    return permanent_mean(group, nu)
 
 
 def permanent_mean(group: Group, nu: float) -> tuple[float, float]:
