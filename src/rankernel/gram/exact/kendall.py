@@ -53,6 +53,7 @@ PACKED_ITEMS = 24  # up to here all pairs fit into five machine words
 SHARED = 32  # entries of a table for the number of shared items, at most PACKED_ITEMS
 MAX_ITEMS = 200  # of a function that is neither exponential nor a small power: some milliseconds for each entry
 MAX_DEGREE = 8  # of powers from moments, which lose no more than a factor 7!! = 105 of the machine precision
+BERNOULLI = 6, -30, 42, -30  # one over the Bernoulli numbers of orders 2, 4, 6, 8
 
 Bits = NDArray[np.uint64]
 Tables = tuple[FloatArray, Bits, FloatArray, FloatArray, FloatArray]  # arguments of write_packed: table to column
@@ -345,10 +346,9 @@ def cumulant_tables(n_items: int, degree: int) -> FloatArray:
 
     They are ``B_r / r sum_{i<=m} (i^r - 1)``, B_r a Bernoulli number: those of independent uniform variables.
     """
-    from scipy.special import bernoulli
-
-    i, numbers = np.arange(n_items + 1, dtype=np.float64), bernoulli(max(degree, 2))
-    sums = (numbers[r] / r * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r in range(2, degree + 1, 2))
+    i = np.arange(n_items + 1, dtype=np.float64)
+    orders = zip(range(2, degree + 1, 2), BERNOULLI, strict=False)
+    sums = (1 / number / r * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r, number in orders)
     return np.stack([i * (i - 1) / 4, *sums])
 
 
