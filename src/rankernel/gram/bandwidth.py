@@ -14,7 +14,7 @@ from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.distances import Distance, as_distance
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.evaluator import CACHED_NUMBERS
-from rankernel.gram.exact.features import expected_distances
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.base import Kernel
 
@@ -100,7 +100,8 @@ def all_distances(distance: Distance, X: Rows) -> FloatArray | None:
         with suppress(ExactnessError):
             if isinstance(X, PartialOrders):
                 X.prepare(FEW_DOWN_SETS)
-            return expected_distances(distance, X, X)
+            means = mean_statistics(X, distance.form.statistic)
+            return distance.from_mean_statistics(means, means, n_items)
     n_draws = 1 if is_full else N_DRAWS_ALL
     if n * n * n_draws * n_items > MAX_STEPS or (distance.function is not None and n * n * n_draws > MAX_CALLS):
         return None

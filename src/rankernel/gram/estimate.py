@@ -14,7 +14,7 @@ from rankernel._utils.checks import check_flag, check_number
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_memory
 from rankernel.errors import Argument, ArgumentValueError, ExactnessError, SamplingWarning, warn
-from rankernel.gram.evaluator import SIDE, Block, single_entries, slices
+from rankernel.gram.evaluator import SIDE, Block, range_indices, single_entries, slices
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.montecarlo import MonteCarlo, MonteCarloEvaluator, pooled
 from rankernel.kernels.base import Kernel
@@ -114,8 +114,7 @@ def equal_pairs(rows: Indices, columns: Indices) -> tuple[Indices, Indices]:
     order = np.argsort(columns, kind="stable")
     first, last = (np.searchsorted(columns[order], rows, side=side) for side in ("left", "right"))
     sizes = last - first
-    offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.repeat(np.arange(len(rows)), sizes), order[np.repeat(first, sizes) + offsets]
+    return np.repeat(np.arange(len(rows)), sizes), order[range_indices(first, sizes)]
 
 
 def warn_if_norms_estimated(plan: Plan, sides: tuple[Norms, Norms]) -> None:

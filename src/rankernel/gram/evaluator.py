@@ -413,18 +413,16 @@ class Completions:
         return len(self.ranks) == len(self.offsets) - 1
 
     def part(self, rows: Part) -> Completions:
-        """Return some of the sets; consecutive ones are not copied."""
+        """Return some of the sets."""
         if self.are_single:
             return self.of_full(self.ranks[rows])
-        if isinstance(rows, slice) and rows.step in (None, 1):
-            start, stop, _ = rows.indices(len(self.offsets) - 1)
-            offsets = self.offsets[start : max(start, stop) + 1]
-            return Completions(self.ranks[offsets[0] : offsets[-1]], offsets - offsets[0])
-        chosen = np.arange(len(self.offsets) - 1)[rows]
-        sizes = np.diff(self.offsets)[chosen]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        entries = np.repeat(self.offsets[chosen] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Completions(self.ranks[entries], offsets)
+        starts, sizes = self.offsets[:-1][rows], np.diff(self.offsets)[rows]
+        return Completions(self.ranks[range_indices(starts, sizes)], np.append(0, np.cumsum(sizes)))
+
+
+def range_indices(starts: Indices, sizes: Indices) -> Indices:
+    """Return the indices start, start + 1, ... of ranges of given sizes, one range after the other."""
+    return np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
 
 
 class EnumerationEvaluator(Evaluator):

@@ -6,7 +6,7 @@ the matrix of inner products of empirical mean embeddings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -433,14 +433,15 @@ class MonteCarloEvaluator(Evaluator):
 
         def values(X: RankArray, Y: RankArray) -> list[FloatArray]:
             plain = kernel.gradient(X, Y)[parameter] if parameter else kernel.matrix(X, Y)
-            return [plain - self.controls.between(coefficients, X, Y), plain] if self.controls else [plain]
+            distances = {power.distance: power.distance.between(X, Y) for _, power in self.controls.powers}
+            return [plain - self.controls.sums(coefficients, distances), plain] if self.controls else [plain]
 
         if self.distance is None:
             return Integrand(values, [], coefficients)
         function = kernel.facts(self.n_items).function
         assert function is not None
         plain = distance_derivatives(kernel, self.n_items, d)[parameter] if parameter else function.value(d)
-        tables = [plain - self.controls.at_distance(coefficients, d), plain] if self.controls else [plain]
+        tables = [plain - self.controls.sums(coefficients, {self.distance: d}), plain] if self.controls else [plain]
         return Integrand(values, tables, coefficients)
 
     def block_pairs(self, block: Block) -> tuple[Indices, Indices, tuple[Indices, Indices]]:
@@ -564,13 +565,8 @@ class ControlVariates:
                 out[k] = term.weight / scales.get(parameter, 1.0) * series.coefficients[power.degree - 1]
         return out
 
-    def at_distance(self, coefficients: FloatArray, d: NDArray[np.generic]) -> FloatArray:
-        """Return the weighted sum of the control variates at given distances."""
-        return weighted_sum(coefficients, [power.at_distance(d) for _, power in self.powers])
-
-    def between(self, coefficients: FloatArray, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the weighted sum of the control variates between full rankings."""
-        distances = {power.distance: power.distance.between(X, Y) for _, power in self.powers}
+    def sums(self, coefficients: FloatArray, distances: Mapping[Distance, NDArray[np.generic]]) -> FloatArray:
+        """Return the weighted sum of the control variates at given values of their distances."""
         return weighted_sum(coefficients, [power.at_distance(distances[power.distance]) for _, power in self.powers])
 
 

@@ -73,13 +73,6 @@ class PartialOrders:
                 ranks[row], packed[row] = as_ranking, 0
         return cls(ranks, packed, preferences.counts)
 
-    @classmethod
-    def from_rankings(cls, rankings: Rankings) -> PartialOrders:
-        """Return the partial orders of canonical rankings."""
-        n_bytes = (rankings.n_items + 7) // 8
-        packed = np.zeros((len(rankings), rankings.n_items, n_bytes), dtype=np.uint8)
-        return cls(rankings.ranks, packed, rankings.counts)
-
     @property
     def n_items(self) -> int:
         """Number of items."""
@@ -268,8 +261,11 @@ def as_rows(data: Any, name: str = "X") -> Rows:
 
 
 def as_partial_orders(data: Rows) -> PartialOrders:
-    """Return rankings as partial orders."""
-    return data if isinstance(data, PartialOrders) else PartialOrders.from_rankings(data)
+    """Return canonical rankings as partial orders."""
+    if isinstance(data, PartialOrders):
+        return data
+    packed = np.zeros((len(data), data.n_items, (data.n_items + 7) // 8), dtype=np.uint8)
+    return PartialOrders(data.ranks, packed, data.counts)
 
 
 def concatenated(X: Rows, Y: Rows) -> Rows:

@@ -11,7 +11,7 @@ the differences.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb, sqrt
 from typing import Any, cast
@@ -38,6 +38,7 @@ from rankernel.gram.evaluator import (
     Names,
     Part,
     block_shape,
+    range_indices,
     slices,
 )
 from rankernel.gram.rows import PartialOrders, Rows
@@ -54,9 +55,6 @@ Transform = Callable[[FloatArray], FloatArray]
 def same(statistics: FloatArray) -> FloatArray:
     """Return statistics unchanged."""
     return statistics
-
-
-SAME = same, same
 
 
 def linear_evaluator(kernel: Kernel, X: Rows, Y: Rows, max_down_sets: int | None = None) -> Evaluator | None:
@@ -143,7 +141,7 @@ class LinearEvaluator(Evaluator):
             left, right = self.statistics(self.X[block[0]]), self.statistics(self.Y[block[1]])
         yield (left, right) if center is None else (left - center, right - center)
 
-    def products(self, block: Block, transforms: Sequence[tuple[Transform, Transform]] = (SAME,)) -> FloatArray:
+    def products(self, block: Block, transforms: Sequence[tuple[Transform, Transform]]) -> FloatArray:
         """Return the inner products of a block, after transformations of the statistics of rows and columns."""
         out = np.zeros((len(transforms), *block_shape((len(self.X), len(self.Y)), block)))
         for left, right in self.parts(block):
@@ -156,7 +154,7 @@ class LinearEvaluator(Evaluator):
         """Return the kernel, or its derivatives; a kernel without a form has no parameters."""
         form = kernel.facts(self.X.n_items).form
         if form is None:
-            return list(self.products(block) + self.constant)
+            return list(self.products(block, [(same, same)]) + self.constant)
         # The root may be a large matrix.
         factors = (same, form.multiply) if form.statistic == "positions" and not form.mixes_items else (form.root,) * 2
         return list(self.products(block, [(same, form.derivatives[name]) if name else factors for name in names]))
@@ -222,14 +220,6 @@ def centred_products(distance: Distance, X: Rows, degree: int) -> FloatArray:
     return form.multiply(products)
 
 
-def expected_distances(distance: Distance, X: Rows, Y: Rows) -> FloatArray | None:
-    """Return the mean distance between the completions of each pair, if the distance has a form."""
-    if distance.form is None:
-        return None
-    left, right = (mean_statistics(side, distance.form.statistic) for side in (X, Y))
-    return distance.from_mean_statistics(left, right, X.n_items)
-
-
 class WeightedKendallEvaluator(Evaluator):
     """The weighted Kendall kernel of rankings without free items: inner products of the mean weights of two items.
 
@@ -293,12 +283,14 @@ class ListedItems:
 
     def part(self, rows: Part) -> ListedItems:
         """Return some of the rankings."""
-        chosen = np.arange(len(self.base))[rows]
-        sizes = np.diff(self.starts)[chosen]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        entries = np.repeat(self.starts[chosen] - starts[:-1], sizes) + np.arange(starts[-1])
-        return ListedItems(
-            starts, self.items[entries], self.codes[entries], self.differences, self.base[chosen], self.base_pmfs
+        sizes = np.diff(self.starts)[rows]
+        entries = range_indices(self.starts[:-1][rows], sizes)
+        return replace(
+            self,
+            starts=np.append(0, np.cumsum(sizes)),
+            items=self.items[entries],
+            codes=self.codes[entries],
+            base=self.base[rows],
         )
 
 

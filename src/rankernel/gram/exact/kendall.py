@@ -68,12 +68,6 @@ def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | N
     return distribution if X.n_items <= MAX_ITEMS and distribution.table_size <= CACHED_NUMBERS else None
 
 
-def moment_power(kernel: Kernel, n_items: int) -> AffinePower | None:
-    """Return the power of an affine function that a kernel is, if its mean is accurate from floating-point moments."""
-    power = kernel.facts(n_items).function
-    return power if isinstance(power, AffinePower) and not kernel.params and power.degree <= MAX_DEGREE else None
-
-
 # ---------------------------------------------------------------------- one side of a Gram matrix
 
 
@@ -147,7 +141,10 @@ class KendallEvaluator(Evaluator):
         self.kernel, self.X, self.Y, self.n_items, self.left = kernel, X, Y, X.n_items, Side(X)
         self.right = self.left if Y is X else Side(Y)
         self.exponential = is_exponential(kernel, self.n_items)
-        self.power = moment_power(kernel, self.n_items)
+        self.power: AffinePower | None = None  # of an affine function, if its mean is accurate from moments
+        function = kernel.facts(self.n_items).function
+        if isinstance(function, AffinePower) and not kernel.params and function.degree <= MAX_DEGREE:
+            self.power = function
         self.linear = self.power is not None and self.power.degree == 1
         if self.linear:
             self.direct = self.n_items <= _loops.pairs.MAX_BIT_ITEMS and not self.is_short
@@ -266,7 +263,7 @@ class KendallEvaluator(Evaluator):
 
         X is symmetric about its mean, so only even moments occur and all terms are positive.
         """
-        power = moment_power(kernel, self.n_items)
+        power = self.power
         assert power is not None
         cumulants = self.assemble(
             cumulant_tables(self.n_items, power.degree), block, [-1.0] + [0.0] * (power.degree // 2)
