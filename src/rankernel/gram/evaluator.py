@@ -32,7 +32,7 @@ MAX_BLOCK_SECONDS = 1.0  # approximate time of a block
 CALL_SECONDS = 1e-4  # overhead of one call of an evaluator
 Slices = tuple[slice, slice]
 SIDE = 256  # rows or entries of one thread at a time: larger blocks leave the cache (benchmarks/grid.py)
-CACHED_NUMBERS = 2**24  # numbers that are kept for all blocks: 128 MB; what takes more is computed for each block
+CACHED_NUMBERS = 2**24  # numbers that are cached for all blocks: 128 MB; what takes more is computed for each block
 BLOCK_NUMBERS = 2**21  # numbers that are held at once for one block
 # Nanoseconds of the steps of the loops, on a coarse scale: predictions are right within a factor of three
 # (benchmarks/cost.py).
