@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,21 +167,22 @@ def frame_columns(frame: Any, names: Iterable[str], argument: str) -> dict[str, 
     return table
 
 
+def first_cells(columns: Sequence[Column]) -> dict[str, int]:
+    """Return the texts in columns in order of first appearance, row by row, each with the number of its first cell."""
+    found: dict[str, int] = {}
+    for number, column in enumerate(columns):
+        for text, row in zip(column.texts, column.first_rows.tolist(), strict=True):
+            if row >= 0:
+                cell = len(columns) * row + number
+                found[text] = min(found.get(text, cell), cell)
+    return dict(sorted(found.items(), key=itemgetter(1)))
+
+
 def encode_items(
     columns: Sequence[Column], items: Iterable[object] | None, where: Callable[[int], str]
 ) -> tuple[list[NDArray[Any]], tuple[str, ...]]:
     """Return the index of the item of each cell, and the items, by default in order of first appearance, row by row."""
-    if items is not None:
-        names = check_items(items)
-    else:
-        found: dict[str, int] = {}
-        for number, column in enumerate(columns):
-            for text, row in zip(column.texts, column.first_rows.tolist(), strict=True):
-                if row >= 0 and text:
-                    cell = len(columns) * row + number
-                    found[text] = min(found.get(text, cell), cell)
-        ordered = sorted(found, key=found.__getitem__)
-        names = check_items(ordered)
+    names = check_items(filter(None, first_cells(columns)) if items is None else items)
     index = {name: number for number, name in enumerate(names)}
     encoded = []
     for column in columns:

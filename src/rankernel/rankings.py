@@ -685,15 +685,9 @@ def unique_rows(table: NDArray[Any]) -> tuple[Indices, Indices]:
 
 def first_and_inverse(keys: NDArray[Any]) -> tuple[Indices, Indices]:
     """Return the results of :func:`unique_rows` for keys that can be sorted."""
-    order = np.argsort(keys)
-    is_new = np.ones(len(keys), dtype=bool)
-    is_new[1:] = keys[order[1:]] != keys[order[:-1]]
-    first = np.minimum.reduceat(order, np.flatnonzero(is_new)) if len(keys) else order
-    is_first = np.zeros(len(keys), dtype=bool)
-    is_first[first] = True
-    inverse = np.empty(len(keys), dtype=np.intp)
-    inverse[order] = (np.cumsum(is_first) - 1)[first][np.cumsum(is_new) - 1]
-    return np.flatnonzero(is_first), inverse
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[inverse]
 
 
 # ---------------------------------------------------------------------- names, missing values
@@ -869,12 +863,8 @@ def check_ranks(values: NDArray[Any], missing: Mask, items: Sequence[str]) -> Ma
     if values.dtype.kind == "f":
         listed = np.asarray(~(missing | free))
         check(listed & ~np.isfinite(values), "a rank is a finite number")
-        fractional: Mask = listed & (np.floor(values, where=listed, out=np.zeros(values.shape)) != values)
-        rows = np.flatnonzero(fractional.any(axis=1))
-        average = np.zeros(values.shape, dtype=bool)
-        average[rows] = are_average_ranks(values[rows], listed[rows])
         check(
-            fractional & ~average,
+            fractional_ranks(values, listed),
             "a rank is a whole number, or the average rank of tied items as given by df.rank() and rankdata (for other "
             "numbers use Rankings.from_scores, where larger is better)",
         )
@@ -883,15 +873,17 @@ def check_ranks(values: NDArray[Any], missing: Mask, items: Sequence[str]) -> Ma
     return free
 
 
-def are_average_ranks(values: NDArray[Any], listed: Mask) -> Mask:
-    """Return for each cell whether the numbers of its row are average ranks of ties, counted from 1 or from 0."""
-    average = np.empty(values.shape)
-    for row, ranks in enumerate(dense_ranks(values, listed, "free")):
-        sizes = np.bincount(ranks[ranks != FREE], minlength=1)
-        average[row] = (np.cumsum(sizes) - (sizes - 1) / 2)[ranks]
-    from_one, from_zero = ((values == average - first) | ~listed for first in (0, 1))
-    fits = from_one.all(axis=1, keepdims=True) | from_zero.all(axis=1, keepdims=True)
-    return np.asarray(np.broadcast_to(fits, values.shape))
+def fractional_ranks(values: NDArray[Any], listed: Mask) -> Mask:
+    """Return the listed cells that hold no whole number, but for average ranks of ties, counted from 1 or from 0."""
+    fractional = np.asarray(listed & (np.floor(values) != values))
+    rows = np.flatnonzero(fractional.any(axis=1))
+    if len(rows):
+        from scipy.stats import rankdata  # which is slow to import
+
+        average = rankdata(np.where(listed, values, np.inf)[rows], axis=1)
+        from_one, from_zero = ((values[rows] == average - first) | ~listed[rows] for first in (0, 1))
+        fractional[rows[from_one.all(axis=1) | from_zero.all(axis=1)]] = False
+    return fractional
 
 
 # ---------------------------------------------------------------------- ranks without gaps

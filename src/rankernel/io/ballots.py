@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel._utils import IntArray, Mask, RankArray
-from rankernel.columns import TIED, Column
+from rankernel.columns import TIED, Column, first_cells
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.source import FileSource, ReadOptions, Repairs, SourceFile, quoted
-from rankernel.rankings import FREE, Labels, Rankings, unique_rows
+from rankernel.rankings import FREE, Labels, Rankings, check_total_count, unique_rows
 
 # Missing-value markers in any case, with _ for a space.
 NA_WORDS = """
@@ -96,15 +96,10 @@ def read_ballots(
     items = (
         options.items or tuple(dict.fromkeys(filter(None, (item_of(name, options) for name in items or ())))) or None
     )
-    first: dict[str, int] = {}  # cell in which each text occurs first, row by row
-    for position, column in enumerate(columns):
-        for text, row in zip(column.texts, column.first_rows.tolist(), strict=True):
-            if row >= 0:
-                first[text] = min(first.get(text, 2**62), len(columns) * row + position)
-    texts = sorted(first, key=first.__getitem__)
+    first = first_cells(columns)
     if items is None and options.separator is None:
-        check_joined_names(texts, lambda text, *problem: error(first[text] // len(columns), *problem))
-    cells, merged = interpreted_cells(texts, items, options)
+        check_joined_names(first, lambda text, *problem: error(first[text] // len(columns), *problem))
+    cells, merged = interpreted_cells(first, items, options)
     names = items or tuple(dict.fromkeys(name for cell in cells.values() if not cell.overvoted for name in cell.names))
     index = {name: number for number, name in enumerate(names)}
     n_rows = len(columns[0]) if columns else 0
@@ -151,7 +146,7 @@ def read_ballots(
 
 
 def interpreted_cells(
-    texts: Sequence[str], items: Iterable[str] | None, options: ReadOptions
+    texts: Iterable[str], items: Iterable[str] | None, options: ReadOptions
 ) -> tuple[dict[str, Cell], dict[str, str]]:
     """Return the interpretation of each distinct cell, and names that were read as another one."""
     known, is_missing = frozenset(items or ()), missing_of(options, items)
@@ -177,7 +172,7 @@ def interpreted_cells(
     return cells, merged
 
 
-def check_joined_names(texts: Sequence[str], error: Callable[..., RankingError]) -> None:
+def check_joined_names(texts: Iterable[str], error: Callable[..., RankingError]) -> None:
     """Raise an error for a cell that looks like several candidates, instead of making a candidate of it."""
     present = frozenset(texts)
     for text in texts:
@@ -252,7 +247,8 @@ def rankings_of(
     """
     options, labels = source.options, labels or {}
     counts = np.ones(len(ranks), dtype=np.int64) if counts is None else counts
-    source.check_total(counts)
+    with source.named_in_errors():
+        check_total_count(counts)
     warn_of_similar_names(items, source)
     last = ranks.max(axis=1, initial=FREE)[:, None] + 1
     marked = last[:, 0] > 0

@@ -22,7 +22,7 @@ from rankernel.io.source import (
     quoted,
     write_text,
 )
-from rankernel.rankings import FREE, MAX_VOTERS, Rankings, as_rankings, dense_ranks
+from rankernel.rankings import FREE, MAX_VOTERS, Rankings, as_rankings, check_items, dense_ranks
 
 TOKEN = re.compile(
     r"""[^\S\n]+|,|(?:\#|//)[^\n]*|/\*.*?\*/                  # spaces, commas, comments
@@ -242,8 +242,8 @@ def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
         found = f"{quoted(texts[-1])} does not name all" if texts else "the file ends before the names of all"
         problem = f"{found} {n_items} candidates; write each name on a line, or in quotation marks"
         raise tokens.source.error(lines[-1][0] if lines else last.line, problem)
-    items = tokens.source.item_names(names[:n_items], lines[-1][0])
-    return items, names[n_items] if len(names) > n_items else ""
+    with tokens.source.named_in_errors(lines[-1][0]):
+        return check_items(names[:n_items]), names[n_items] if len(names) > n_items else ""
 
 
 def inline_names(text: str, n_items: int) -> list[str]:

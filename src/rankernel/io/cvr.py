@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import PurePath
@@ -18,14 +18,13 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from rankernel._utils import Mask
 from rankernel.columns import TIED, Column
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Orders, rankings_of, read_ballots
 from rankernel.io.layouts import chosen_contest, finished, table_rankings
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
 from rankernel.io.table import Row, Table, read_table, split_rows, table_of_rows, text_table
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, check_items
 
 EXPORTS = (".json", ".xml", ".zip")
 MAX_RANK, MAX_GAP = 1000, 20  # beyond this rank, longer gaps between the ranks of a ballot are shortened
@@ -59,18 +58,14 @@ def read_cvr(path: Any, **keywords: Any) -> Rankings:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>> from io import StringIO
     >>> text = '''Cast Vote Record,Precinct,Mayor Choice 1 of 2,Mayor Choice 2 of 2,Clerk Choice 1 of 1
     ... 1,North,Ann,Bob,Cy
     ... 2,North,undervote,undervote,Cy
     ... 3,South,overvote,Bob,Dee
     ... 4,South,Bob,undervote,Cy
     ... '''
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "cvr.csv")
-    ...     _ = file.write_text(text)
-    ...     read_cvr(file, contest="Mayor", overvotes="skip")
+    >>> read_cvr(StringIO(text), contest="Mayor", overvotes="skip")
     Rankings: 3 rankings of 2 items (3 full)
       Ann > Bob
       Bob > Ann
@@ -138,9 +133,12 @@ def read_marks(source: SourceFile) -> Rankings:
     ignored = [name for name in table.columns if name not in used and not name.isdigit()]
     ignored += [name for name in contests if name != title]
     candidates = dict.fromkeys(choice.name for choice in choices)
-    votes = marked_columns(marks[present] == MARKED, choices)
-    ranks, items, repairs = read_ballots(votes, source, candidates, lambda row, *parts: table.error(rows[row], *parts))
     rows = np.flatnonzero(present)
+    ballots: list[list[tuple[int, str]]] = [[] for _ in rows]
+    for row, number in np.argwhere(marks[rows] == MARKED).tolist():
+        ballots[row].append((choices[number].rank, choices[number].name))
+    votes = ballot_columns(ballots, source)
+    ranks, items, repairs = read_ballots(votes, source, candidates, lambda row, *parts: table.error(rows[row], *parts))
     count = source.options.count or ""
     about = FileSource("a cast vote record", title, ignored=tuple(ignored), count=count, repairs=repairs)
     return finished(table, ranks, items, about, rows=rows)
@@ -178,21 +176,6 @@ def plain_text(cell: str) -> str:
     cell = cell.strip()
     formula = QUOTED_FORMULA.fullmatch(cell)
     return formula[1].strip() if formula else cell
-
-
-def marked_columns(marked: Mask, choices: Sequence[Choice]) -> list[Column]:
-    """Return a column for each rank: no, one or several joined candidates."""
-    found = []
-    for rank in sorted({choice.rank for choice in choices}):
-        here = [index for index, choice in enumerate(choices) if choice.rank == rank]
-        names, marks = [choices[index].name for index in here], marked[:, here]
-        codes = np.where(marks.any(axis=1), marks.argmax(axis=1) + 1, 0)
-        texts = ["", *names]
-        for row in np.flatnonzero(marks.sum(axis=1) > 1).tolist():
-            codes[row] = len(texts)
-            texts.append(TIED.join(names[index] for index in np.flatnonzero(marks[row]).tolist()))
-        found.append(Column.of_codes(codes, texts))
-    return found
 
 
 # ---------------------------------------------------------------------- JSON and XML
@@ -254,14 +237,14 @@ def read_export(source: SourceFile) -> Rankings:
     columns = {name: Column(list(values)) for name, values in zip(LABELS, texts, strict=False) if any(values)}
     table = Table(source, columns, lines)
     table.check_columns()
-    ranks, items, repairs = read_ballots(ballot_columns(contest, source), source, contest.candidates, table.error)
+    votes = ballot_columns([marks for _, _, marks in contest.ballots], source)
+    ranks, items, repairs = read_ballots(votes, source, contest.candidates, table.error)
     wanted = [name for name in columns if name not in source.options.label_columns]
     return finished(table, ranks, items, FileSource("a cast vote record", title, repairs=repairs), wanted)
 
 
-def ballot_columns(contest: Contest, source: SourceFile) -> list[Column]:
-    """Return the marks of the ballots of a contest as one column per position."""
-    all_marks = [marks for _, _, marks in contest.ballots]
+def ballot_columns(all_marks: list[list[tuple[int, str]]], source: SourceFile) -> list[Column]:
+    """Return the marks of ballots, each a rank and a candidate, as one column per position."""
     if max((rank for marks in all_marks for rank, _ in marks), default=1) > MAX_RANK:
         skipped = source.options.skipped
         all_marks = [shortened(marks, max(MAX_GAP, skipped if isinstance(skipped, int) else 0)) for marks in all_marks]
@@ -537,4 +520,5 @@ def scottish_names(rows: list[tuple[int, list[str]]], n_items: int, source: Sour
             title = ", ".join(cells).strip('" ')  # some files quote the ward twice
     if len(names) < n_items:
         raise source.error(None, f"the first line states {n_items} candidates, but {len(names)} are named")
-    return source.item_names([names[number] for number in range(1, n_items + 1)]), title
+    with source.named_in_errors():
+        return check_items(names[number] for number in range(1, n_items + 1)), title

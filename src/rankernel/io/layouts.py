@@ -45,7 +45,7 @@ from rankernel.io.source import (
     write_text,
 )
 from rankernel.io.table import Table, read_table
-from rankernel.rankings import FREE, MAX_VOTERS, Rankings, are_average_ranks, as_rankings, dense_ranks, row_slices
+from rankernel.rankings import FREE, MAX_VOTERS, Rankings, as_rankings, dense_ranks, fractional_ranks, row_slices
 
 COUNT_CELL = re.compile(r"([0-9]{1,30}|[0-9]{1,3}(?:,[0-9]{3}){1,9})(?:\.0*)?")  # 1200 or 1,200
 # Words in names of columns that are not items.
@@ -121,17 +121,13 @@ def read_csv(path: Any, **keywords: Any) -> Rankings:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>> from io import StringIO
     >>> text = '''ward,choice 1,choice 2,choice 3
     ... North,Ann,Bob,
     ... South,Bob,skipped,Cy
     ... South,Cy,Cy,Ann
     ... '''
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "votes.csv")
-    ...     _ = file.write_text(text)
-    ...     votes = read_csv(file, label_columns=["ward"])
+    >>> votes = read_csv(StringIO(text), label_columns=["ward"])
     >>> votes
     Rankings: 3 rankings of 3 items (3 full)
       Ann > Bob > Cy
@@ -499,8 +495,7 @@ def item_numbers(table: Table, columns: Mapping[str, str], layout: Layout) -> tu
         raise table.error(None, *problem, Argument("ignore", [name]))
     missing = [item for item in items if item not in by_item]
     if missing:
-        known = ", ".join(quoted(column)[1:-1] for column in list(table.columns)[:40])
-        raise table.error(None, Argument("items"), f" names {quoted(missing[0])}; the columns are {known}")
+        raise table.error(None, Argument("items"), f" names {quoted(missing[0])}; {table.listing}")
     source.check_table_size(len(table), len(items))
     is_missing, is_score = missing_of(options), layout == "scores"
     numbers = np.empty((len(table), len(items)))
@@ -548,14 +543,11 @@ def integer_ranks(table: Table, numbers: FloatArray, items: Sequence[str]) -> Ra
     for block in row_slices(numbers.shape):
         listed = ~np.isnan(numbers[block])
         values = np.where(listed, numbers[block], 0.0)
-        fractional = values != np.floor(values)
-        rows = np.flatnonzero(fractional.any(axis=1)) if fractional.any() else ()
-        if len(rows):
-            fractional[rows] &= ~are_average_ranks(values[rows], listed[rows])
-            if fractional.any():
-                row, column = divmod(int(np.argmax(fractional)), len(items))
-                raise cell_error(table, row + block.start, items[column], is_score=False)
-        elif values.max(initial=0) < 2**53:
+        fractional = fractional_ranks(values, listed)
+        if fractional.any():
+            row, column = divmod(int(np.argmax(fractional)), len(items))
+            raise cell_error(table, row + block.start, items[column], is_score=False)
+        if values.max(initial=0) < 2**53 and not (values % 1).any():
             values = values.astype(np.int64)
         ranks[block] = dense_ranks(values, listed, "free")
     return ranks
@@ -616,9 +608,7 @@ def position_rankings(table: Table, names: Sequence[str], count: str) -> Ranking
             raise layout_error(table, None, f"the columns look like positions but are not consecutive: {listing}")
         votes = sorted(used, key=used.__getitem__)
     elif source.options.contest is not None:
-        columns = ", ".join(quoted(name)[1:-1] for name in list(table.columns)[:12])
-        problem = f"no column names a position, such as 'Mayor Choice 1 of 4'; the columns are {columns}"
-        raise table.error(None, problem)
+        raise table.error(None, f"no column names a position, such as 'Mayor Choice 1 of 4'; {table.listing}")
     ignored = tuple(name for name in names if name not in votes)
     ranks, items, repairs = read_ballots([table.columns[name] for name in votes], source, None, table.error)
     kind = "a cast vote record" if contest or ignored else "a table with one column per position"
@@ -729,10 +719,8 @@ def long_rankings(table: Table) -> Rankings:
     ascending = value == "rank" or options.ascending
     numbers = numbers if ascending else -numbers
     unlisted, check = options.unlisted or "free", source.check_table_size
-    try:
+    with source.named_in_errors():
         ranks, users, items, first = long_ranks(user, item, numbers, options.items, unlisted, table.row_name, check)
-    except RankingError as error:
-        raise source.restate(error) from None
     labels = {roles["user"]: np.array(users, dtype=np.str_)}
     labels |= {name: table.labels(name)[first] for name in options.label_columns}
     used = {roles["user"], roles["item"], roles[value], *options.label_columns}

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankernel.columns import Roles, find_columns
 from rankernel.comparisons import Comparisons
-from rankernel.errors import ArgumentValueError, RankingError
+from rankernel.errors import ArgumentValueError
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
 from rankernel.io.table import Table, read_table
 from rankernel.preferences import Preferences
@@ -39,17 +39,13 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>> from io import StringIO
     >>> text = '''judge,model_a,model_b,winner
     ... ann,gpt,llama,model_a
     ... ann,llama,mistral,model_b
     ... bob,gpt,mistral,tie
     ... '''
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "battles.csv")
-    ...     _ = file.write_text(text)
-    ...     read_pairs(file)
+    >>> read_pairs(StringIO(text))
     Preferences: 2 users, 3 items
       ann: gpt > llama, mistral > llama
       bob: no order
@@ -60,12 +56,9 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
     battles = read_battles(table, roles, roles.columns(), FileSource())
     n_users, n_items = battles.n_judges or len(battles), battles.n_items
     source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users")
-    try:
+    with source.named_in_errors():
         data, user = battles._of_users(roles, None, None, table.row_name)
-    except RankingError as error:
-        raise source.restate(error) from None
-    first = np.full(len(data), -1, dtype=np.int64)
-    first[user[::-1]] = np.arange(len(user))[::-1]  # of repeated indices the last assignment stays
+    first = np.unique(user, return_index=True)[1]
     labels = {}
     for name in source.options.label_columns:
         texts = table.labels(name)
@@ -99,12 +92,8 @@ def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "battles.csv")
-    ...     _ = file.write_text("model_a,model_b,winner,language\ngpt,llama,model_a,en\nllama,gpt,tie,en\n")
-    ...     read_comparisons(file)
+    >>> from io import StringIO
+    >>> read_comparisons(StringIO("model_a,model_b,winner,language\ngpt,llama,model_a,en\nllama,gpt,tie,en\n"))
     Comparisons: 2 comparisons of 2 items (1 tie)
       gpt > llama
       llama = gpt
@@ -119,10 +108,8 @@ def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
 def read_battles(table: Table, roles: Roles, names: list[str], about: FileSource) -> Comparisons:
     """Return the comparisons of a table, with labels from some of its columns."""
     columns = {name: table.columns[name] for name in names}
-    try:
+    with table.source.named_in_errors():
         return Comparisons._from_columns(columns, roles, table.source.options.items, table.row_name, about)
-    except RankingError as error:
-        raise table.source.restate(error) from None
 
 
 def read_roles(source: SourceFile) -> tuple[Roles, Table]:
@@ -134,10 +121,8 @@ def read_roles(source: SourceFile) -> tuple[Roles, Table]:
     table.check_columns()
     given = dict(options.columns or {}) | ({} if options.count is None else {"count": options.count})
     others = [*options.ignore, *(name for name in options.label_columns if name not in given.values())]
-    try:
+    with source.named_in_errors(table.header_line):
         roles = find_columns(list(table.columns), given, others)
-    except RankingError as error:
-        raise source.restate(error, table.header_line) from None
     if not len(table):
         raise source.error(None, "the table has no rows; each row compares two items")
     return roles, table

@@ -15,7 +15,7 @@ from rankernel.errors import RankingError, ReadingWarning, warn
 from rankernel.io.ballots import Orders
 from rankernel.io.blt import numbered_buckets
 from rankernel.io.source import AnyPath, FileSource, SourceFile, accepts, check_writable_name, quoted, write_text
-from rankernel.rankings import FREE, Rankings, as_rankings, dense_ranks, unique_rows
+from rankernel.rankings import FREE, Rankings, as_rankings, check_items, check_total_count, dense_ranks, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -80,7 +80,8 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
         stated = header_number(header, key, source)
         if stated != found:
             raise source.error(header[key][1], f"{key} is {stated} but the file has {found}; is it truncated?")
-    source.check_total(orders.counts)
+    with source.named_in_errors():
+        check_total_count(orders.counts)
     if first == 0:
         warn(f"{source.name}: its alternatives are numbered from 0", ReadingWarning)
         orders = replace(orders, items=orders.items + 1)
@@ -186,7 +187,8 @@ def alternatives(header: Header, source: SourceFile, first: int) -> tuple[str, .
         if key not in header:
             raise source.error(None, f"the header has no line '# {key}: ...'; alternatives are numbered from {first}")
         names.append(header[key][0])
-    return source.item_names(names)
+    with source.named_in_errors():
+        return check_items(names)
 
 
 # ---------------------------------------------------------------------- the orders

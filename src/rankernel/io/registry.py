@@ -86,12 +86,8 @@ def read(path: Any, *, format: str = "auto", **options: Any) -> Any:  # noqa: A0
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "votes.csv")
-    ...     _ = file.write_text("winner,loser\ntea,milk\n")
-    ...     read(file)
+    >>> from io import StringIO
+    >>> read(StringIO("winner,loser\ntea,milk\n"))
     Preferences: 1 user, 2 items
       0: tea > milk
       read as pairs: better in winner, worse in loser

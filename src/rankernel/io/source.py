@@ -11,14 +11,14 @@ import stat
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from rankernel._utils import IntArray
 from rankernel._utils.checks import (
     check_choice,
     check_flag,
@@ -27,11 +27,12 @@ from rankernel._utils.checks import (
     check_names,
     check_path,
     check_text,
+    plural,
     printable,
 )
 from rankernel._utils.resources import whole_file
 from rankernel.errors import Argument, ArgumentValueError, OutputExistsError, RankingError
-from rankernel.rankings import Unlisted, check_items, check_total_count
+from rankernel.rankings import Unlisted, check_items
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 Reader = TypeVar("Reader", bound=Callable[..., Any])
@@ -156,25 +157,23 @@ class ReadOptions:
                 check_integer(name, value, least=0)
             elif name != "unlisted" or value is not None:
                 check_choice(name, value, choices)
-        for name in ("ascending", "fold_case"):
-            check_flag(name, getattr(self, name))
-        if self.header is not None:
-            check_flag("header", self.header)
-        for name in ("count", "contest", "separator"):
-            if getattr(self, name) is not None:
-                check_text(name, getattr(self, name))
-        for name in ("label_columns", "ignore", "na_values"):
-            object.__setattr__(self, name, tuple(check_names(name, getattr(self, name))))
-        if self.items is not None:
-            object.__setattr__(self, "items", check_items(self.items))
+        checks: dict[Callable[[str, Any], Any], tuple[str, ...]] = {
+            check_flag: ("ascending", "fold_case", "header"),
+            check_text: ("count", "contest", "separator", "delimiter", "encoding"),
+            lambda name, names: tuple(check_names(name, names)): ("label_columns", "ignore", "na_values"),
+            lambda _, items: check_items(items): ("items",),
+            lambda name, limit: check_integer(name, limit, most=2**63 - 1): ("max_bytes",),
+        }
+        for check, names in checks.items():
+            for name in names:
+                if getattr(self, name) is not None or getattr(ReadOptions, name) is not None:
+                    object.__setattr__(self, name, check(name, getattr(self, name)))
         if self.separator == "":
             raise ArgumentValueError("separator", self.separator, "a string of at least one character")
-        if self.max_bytes is not None:
-            check_integer("max_bytes", self.max_bytes, most=2**63 - 1)
-        if check_text("delimiter", self.delimiter) != "auto" and not re.fullmatch(r'[^"\r\n \0]', self.delimiter):
+        if self.delimiter != "auto" and not re.fullmatch(r'[^"\r\n \0]', self.delimiter):
             raise ArgumentValueError("delimiter", self.delimiter, "one character other than \" and space, or 'auto'")
         try:
-            b" ".decode(check_text("encoding", self.encoding))
+            b" ".decode(self.encoding)
         except UnicodeDecodeError:  # of an encoding with several bytes per character
             pass
         except (LookupError, ValueError):  # a null character in the name is a ValueError
@@ -292,7 +291,7 @@ class SourceFile:
             return self
         if n_files != 1:
             return self
-        ((name, content),) = (each for each in self.members("") if not each[0].endswith("/"))
+        ((name, content),) = self.members("")
         file = io.BytesIO(content)
         file.name = Path(name).name
         return SourceFile(file, self.options)
@@ -342,7 +341,7 @@ class SourceFile:
     @cached_property
     def raw(self) -> bytes:
         """The bytes of the file, decompressed if it is gzipped."""
-        limit = self.options.max_bytes or MAX_BYTES
+        limit = self.limit
         if self.file is not None:
             content = self.read_chunks(self.file, limit)
         else:
@@ -359,12 +358,10 @@ class SourceFile:
             return raw
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
-                content = self.read_chunks(file, self.expanded_limit(len(raw)))
+                return self.expanded(file, len(raw))
         except (EOFError, OSError, zlib.error) as error:
             problem = f"the gzip data is damaged or truncated ({error}); download the file again"
             raise self.error(None, problem) from None
-        self.check_expanded_size(len(content), len(raw))
-        return content
 
     @staticmethod
     def read_chunks(file: Any, limit: int, first: int = CHUNK) -> Any:
@@ -384,15 +381,13 @@ class SourceFile:
                     yield path.name, SourceFile(path, self.options).raw
             return
         raw, total = self.raw, 0
-        limit = self.expanded_limit(len(raw))
         try:
             with zipfile.ZipFile(io.BytesIO(raw)) as archive:
                 for member in archive.infolist():
-                    if member.filename.lower().endswith(suffixes):
+                    if member.filename.lower().endswith(suffixes) and not member.is_dir():
                         with archive.open(member) as file:
-                            content = self.read_chunks(file, limit - total)  # the stated size may be wrong
+                            content = self.expanded(file, len(raw), total)
                         total += len(content)
-                        self.check_expanded_size(total, len(raw))
                         yield member.filename, content
         except RankingError:
             raise
@@ -417,52 +412,37 @@ class SourceFile:
         where = "" if line is None else f", line {line}"
         return RankingError(f"{self.name}{where}: ", *problem)
 
-    def restate(self, error: Exception, line: int | None = None) -> RankingError:
-        """Return an error of the data with the name of the file."""
-        return self.error(line, *(error.parts if isinstance(error, RankingError) else [str(error)]))
-
-    def item_names(self, names: Iterable[str], line: int | None = None) -> tuple[str, ...]:
-        """Return the names of items, with errors that name the file."""
+    @contextmanager
+    def named_in_errors(self, line: int | None = None) -> Iterator[None]:
+        """Return a context in which errors of the data name the file."""
         try:
-            return check_items(names)
+            yield
         except RankingError as error:
-            raise self.restate(error, line) from None
+            raise self.error(line, *error.parts) from None
 
-    def check_total(self, counts: IntArray) -> None:
-        """Raise an error if the total count is too large."""
-        try:
-            check_total_count(counts)
-        except RankingError as error:
-            raise self.restate(error) from None
+    @property
+    def limit(self) -> int:
+        """Limit in bytes of the file and of a table."""
+        return self.options.max_bytes or MAX_BYTES
 
     def check_table_size(self, n_rows: int, n_items: int) -> None:
         """Raise an error if a table of ranks would exceed the limit."""
         self.check_size(4 * n_rows * n_items, f"{n_rows:,} rankings of {n_items:,} items")
 
-    @property
-    def table_limit(self) -> int:
-        """Limit in bytes of a table."""
-        return MAX_BYTES if self.options.max_bytes is None else self.options.max_bytes
-
     def check_size(self, n_bytes: int, content: str) -> None:
         """Raise an error if a table would exceed the limit."""
-        limit = self.table_limit
-        if n_bytes > limit:
-            problem = f"{content} make a table of {n_bytes:,} bytes, more than {limit:,}; to allow that, give "
+        if n_bytes > self.limit:
+            problem = f"{content} make a table of {n_bytes:,} bytes, more than {self.limit:,}; to allow that, give "
             raise self.error(None, problem, Argument("max_bytes", n_bytes))
 
-    def expanded_limit(self, n_packed: int) -> int:
-        """Return the limit of the decompressed size of a number of bytes."""
-        if self.options.max_bytes is not None:
-            return self.options.max_bytes
-        return min(MAX_BYTES, max(MAX_EXPANSION * n_packed, MIN_EXPANDED))
-
-    def check_expanded_size(self, n_bytes: int, n_packed: int) -> None:
-        """Raise an error if compressed content exceeds its limit."""
-        limit = self.expanded_limit(n_packed)
-        if n_bytes > limit:
+    def expanded(self, file: Any, n_packed: int, n_before: int = 0) -> Any:
+        """Return the content of a compressed file; an error if it and the bytes before it exceed the limit."""
+        limit = self.options.max_bytes or min(MAX_BYTES, max(MAX_EXPANSION * n_packed, MIN_EXPANDED))
+        content = self.read_chunks(file, limit - n_before)  # the size that an archive states may be wrong
+        if n_before + len(content) > limit:
             problem = f"its {n_packed:,} bytes expand to more than {limit:,}; to allow that, give a larger "
             raise self.error(None, problem, Argument("max_bytes"))
+        return content
 
 
 # ---------------------------------------------------------------------- the record of how a file was read
@@ -515,8 +495,8 @@ class Repairs:
             (self.overvoted, "overvoted cell", ""),
             (self.blank, "blank ballot", " dropped" if self.blank_dropped else " retained"),
         ]
-        parts = [f"{number:,} {noun}{'s' * (number != 1)}{verb}" for number, noun, verb in counted if number]
-        parts += [f"'{printable(marker)}' read as missing ({n:,} cell{'s' * (n != 1)})" for marker, n in self.na_values]
+        parts = [f"{plural(number, noun)}{verb}" for number, noun, verb in counted if number]
+        parts += [f"'{printable(marker)}' read as missing ({plural(n, 'cell')})" for marker, n in self.na_values]
         parts += [f"'{printable(name)}' read as '{printable(other)}'" for name, other in self.merged]
         return ", ".join(parts) or "none"
 
@@ -570,7 +550,7 @@ class FileSource:
         parts = [
             f"read as {self.format}" if self.format else "",
             f"title {printable(self.title)!r}" if self.title else "",
-            "" if self.seats is None else f"{self.seats:,} seat{'s' * (self.seats != 1)}",
+            "" if self.seats is None else plural(self.seats, "seat"),
             f"counts in {quoted(self.count)}" if self.count else "",
             f"withdrawn: {', '.join(map(printable, self.withdrawn))}" if self.withdrawn else "",
             f"ignored: {self.ignored_text}" if self.ignored else "",
@@ -583,18 +563,13 @@ class FileSource:
 
 
 def write_text(path: AnyPath, text: str, overwrite: bool) -> None:
-    """Write UTF-8 text to a file, gzipped if the name ends in ``.gz``; see :func:`write_bytes`."""
-    raw = text.encode("utf-8")
-    if check_path("path", path).suffix.lower() == ".gz":
-        raw = gzip.compress(raw, mtime=0)  # without a time stamp, equal rankings give equal files
-    write_bytes(path, raw, overwrite)
-
-
-def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
-    """Write a file atomically, through a temporary file in the same folder.
+    """Write UTF-8 text to a file, gzipped if the name ends in ``.gz``, through a temporary file in the same folder.
 
     An existing file is an error unless ``overwrite=True``.
     """
+    raw = text.encode("utf-8")
+    if check_path("path", path).suffix.lower() == ".gz":
+        raw = gzip.compress(raw, mtime=0)  # without a time stamp, equal rankings give equal files
     if not check_flag("overwrite", overwrite) and check_path("path", path).exists():
         raise OutputExistsError(f"{printable(path)} exists; give another name, or ", Argument("overwrite", True))
     with whole_file(path) as temporary:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 import warnings
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -58,12 +60,16 @@ class Table:
         """Return the line of a row, for messages."""
         return f"line {self.lines[row]}"
 
+    @property
+    def listing(self) -> str:
+        """The first names of columns, for messages."""
+        return f"the columns are {', '.join(quoted(name)[1:-1] for name in list(self.columns)[:40])}"
+
     def check_columns(self) -> None:
         """Raise an error if a column that the options name does not exist."""
         for name, argument in self.source.options.named_columns.items():
             if name not in self.columns:
-                known = ", ".join(quoted(column)[1:-1] for column in list(self.columns)[:40])
-                raise self.error(None, Argument(argument), f" names the column {quoted(name)}; the columns are {known}")
+                raise self.error(None, Argument(argument), f" names the column {quoted(name)}; {self.listing}")
 
     def labels(self, name: str) -> NDArray[np.str_]:
         """Return the texts of a column, without the apostrophes that protect them from spreadsheets."""
@@ -95,7 +101,7 @@ def text_table(source: SourceFile) -> Table:
         source = source.with_options(delimiter="\t")
         source.raw = source.raw.replace(b"::", b"\t")
     delimiter = delimiter_of(source.head, source)
-    if 4 * len(source.raw) > source.table_limit:
+    if 4 * len(source.raw) > source.limit:
         n_cells = source.raw.count(delimiter.encode()) + source.raw.count(b"\n")
         source.check_size(4 * n_cells, f"{n_cells:,} cells")
     large = len(source.raw) >= LARGE and find_spec("pandas") is not None
@@ -108,7 +114,8 @@ def table_of_rows(rows: Iterable[Row], source: SourceFile) -> Table:
     """Return rows as a table; the first row, or the first rows of a survey, name the columns."""
     rows = iter(rows)
     header_line, names, body = read_header(list(islice(rows, 3)), source)
-    numbers = [Numbering() for _ in names]
+    # The number of each text, in the order of their first lookup.
+    numbers: list[defaultdict[str, int]] = [defaultdict(itertools.count().__next__) for _ in names]
     codes, lines = [array("i") for _ in names], array("q")
 
     def checked() -> Iterator[list[str]]:
@@ -235,14 +242,6 @@ def split_by_pandas(source: SourceFile, delimiter: str) -> Table | None:
 
     lines = np.arange(n_rows, dtype=np.int64) + first_line
     return named_table(source, names, list(map(column, frame)), lines, header_line)
-
-
-class Numbering(dict[str, int]):
-    """Numbers of strings in the order of their first lookup."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = number = len(self)
-        return number
 
 
 def split_rows(source: SourceFile, delimiter: str, text: str | None = None, strict: bool = True) -> Iterator[Row]:
