@@ -392,17 +392,14 @@ def text_tree(clustering: Clustering) -> Tree:
     from rich.text import Text
     from rich.tree import Tree
 
-    tree, n_leaves, k = clustering.tree, len(clustering.tree) + 1, len(clustering.clusters)
+    from rankernel.learn.hierarchy import node_clusters
 
-    def first_leaf(node: int) -> int:
-        while node >= n_leaves:
-            node = int(tree[node - n_leaves, 0])
-        return node
+    tree, n_leaves, k = clustering.tree, len(clustering.tree) + 1, len(clustering.clusters)
+    cluster_of = node_clusters(tree, clustering.shown)
 
     def branch(node: int) -> Tree:
         if node < 2 * n_leaves - k:
-            label = int(clustering.shown[first_leaf(node)])
-            return Tree(Text(f"cluster {clustering.clusters[label].name}", style="bold"))
+            return Tree(Text(f"cluster {clustering.clusters[cluster_of[node]].name}", style="bold"))
         merge = tree[node - n_leaves]
         joined = Tree(Text(f"join at {merge[2]:.3g}", style="dim"))
         joined.children.extend(branch(int(child)) for child in merge[:2])

@@ -194,7 +194,8 @@ def report(
     from rankernel.reports.page import pictures, render_page
     from rankernel.reports.summary import findings_of, headline, summarize
 
-    for name, text in (("title", title), ("group_name", group_name), ("noun", noun), ("voter", voter)):
+    stated: dict[str, Any] = {"title": title, "group_name": group_name, "noun": noun, "voter": voter}
+    for name, text in stated.items():
         if text is not None:
             check_text(name, text)
     target = None if path is None else check_path("path", path)
@@ -211,7 +212,6 @@ def report(
         rng=as_seed(rng),
         **chosen,
     )
-    stated: dict[str, Any] = {"title": title, "noun": noun, "voter": voter, "group_name": group_name}
     stated["sample"] = None if sample is None else check_flag("sample", sample)
     source = Source.of(data if isinstance(data, Comparisons) else as_data(data, name="data"), groups, **stated)
     summary = summarize(source, settings)
