@@ -9,6 +9,7 @@ one).
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
@@ -79,16 +80,12 @@ def blockwise_gram(plan: Plan, side: int) -> Any:
     """Return a matrix in chunks; below the diagonal of a symmetric matrix they are transposes."""
     key, name, graph = shared_value(plan, f"rankernel-gram-{side}")
     rows, columns = (chunk_slices(length, side) for length in plan.shape)
+    block = partial(Plan.block, n_jobs=1)  # a worker runs as many tasks at once as it has threads
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
             mirrored = plan._symmetric and i > j
-            graph[name, i, j] = (np.transpose, (name, j, i)) if mirrored else (gram_block, key, row, column)
+            graph[name, i, j] = (np.transpose, (name, j, i)) if mirrored else (block, key, row, column)
     return as_dask(graph, name, rows, columns)
-
-
-def gram_block(plan: Plan, rows: slice, columns: slice) -> FloatArray:
-    """Return a block, computed by one thread: a worker runs as many tasks at once as it has threads."""
-    return plan.block(rows, columns, n_jobs=1)
 
 
 # ---------------------------------------------------------------------- features

@@ -167,7 +167,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         if self._on_rankings:
             check_task("a label ranking", len(covariates))  # before the matrices of the selection
         self._select(kernels, covariates, labels, weights)
-        self._primal = is_name(self.kernel_, "linear") and covariates.shape[1] < covariates.shape[0]
+        self._primal = self.kernel_ == "linear" and covariates.shape[1] < covariates.shape[0]
         if isinstance(self.kernel_, Kernel):
             self.plan_ = self.kernel_.plan(covariates, method=self.method)
         self._training = covariates, labels, weights
@@ -230,7 +230,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
             with threadpool_limits(1, user_api="blas"):  # small matrices, for which threads are slower
                 for kernel, gamma in inputs:
                     loo = LeaveOneOut(self._gram(kernel, gamma, X), own)
-                    alphas = loo.scale * ALPHAS if self.alpha is None else [float(self.alpha)]
+                    scale = np.average(np.diag(loo.gram), weights=own) or 1.0
+                    alphas = scale * ALPHAS if self.alpha is None else [float(self.alpha)]
                     for key, target in targets.items():
                         for alpha, residuals in zip(alphas, loo.residuals(target, alphas), strict=True):
                             error = loo.error(key, target, residuals)
@@ -349,7 +350,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         check_is_fitted(self)
         check_number("confidence_level", confidence_level, 0, 1)
         model, part, scores, weights = self._calibrate()
-        if is_name(self.kernel_, "precomputed"):
+        if self.kernel_ == "precomputed":
             X = self._check_covariates(X, reset=False)[:, part]
         reached = np.cumsum(weights) >= confidence_level * (weights.sum() + 1)
         threshold = scores[int(np.argmax(reached))] if reached.any() else math.inf
@@ -367,7 +368,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
             covariates, labels, weights = self._training
             order = np.random.default_rng(as_seed(self.random_state, "random_state")).permutation(len(labels))
             rest, part = np.split(order, [int(CALIBRATION_SHARE * len(order))])
-            columns = covariates[:, part] if is_name(self.kernel_, "precomputed") else covariates
+            columns = covariates[:, part] if self.kernel_ == "precomputed" else covariates
             model = clone(self).fit(columns[part], labels[part], weights[part] / labels.counts[part])
             stated = np.trunc(mean_statistics(as_rows(labels[rest]), "pairs"))
             wrong = np.where(stated != 0, -stated * model._predict_signs(columns[rest]), -math.inf)
@@ -463,7 +464,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._on_rankings
-        tags.input_tags.pairwise = is_name(self.kernel, "precomputed")
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         tags.regressor_tags.poor_score = True  # the checks pass numbers that are not rankings
@@ -480,11 +481,6 @@ PROFILES: dict[str, tuple[dict[str, Any], Callable[[FloatArray], FloatArray]]] =
     "matern": ({"metric": "euclidean"}, lambda d: (1 + math.sqrt(3) * d) * np.exp(-math.sqrt(3) * d)),
     "additive_rbf": (SQUARED, lambda d: np.exp(-d)),
 }
-
-
-def is_name(kernel: Any, name: str) -> bool:
-    """Return whether a kernel is given by this name."""
-    return isinstance(kernel, str) and kernel == name
 
 
 def candidates(name: str, kernel: Any) -> list[Any]:
@@ -532,11 +528,6 @@ class LeaveOneOut:
 
     gram: FloatArray
     weights: FloatArray
-
-    @property
-    def scale(self) -> float:
-        """The mean of the diagonal of the Gram matrix, 1 if it is 0."""
-        return float(np.average(np.diag(self.gram), weights=self.weights)) or 1.0
 
     @cached_property
     def _eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -21,6 +21,7 @@ from rankernel.rankings import Unlisted
 
 Bounds = tuple[float, float] | str
 
+ADVICE = "kernel.resolve(X_train)"
 DEFAULT_BOUNDS: tuple[float, float] = (1e-5, 1e5)  # those of scikit-learn's kernels
 
 
@@ -116,14 +117,10 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
     def _plan(self, X: Any, Y: Any) -> Plan:
         """Return the plan of a block whose columns are the training data."""
         as_method(self.method)
-        kernel, rows = self._numeric_kernel, as_data(X, self.unlisted)
+        kernel, rows = require_numeric(self.kernel, ADVICE), as_data(X, self.unlisted)
         train = rows if Y is None or Y is X else as_data(Y, self.unlisted, "Y")
         base = self._cache.plan((train,), kernel, lambda: kernel.plan(train, method=self.method))
         return base if train is rows else self._cache.plan((rows, train), kernel, lambda: base.against(rows))
-
-    @property
-    def _numeric_kernel(self) -> Kernel:
-        return require_numeric(self.kernel, "kernel.resolve(X_train)")
 
     # ------------------------------------------------------------------ parameters
 
@@ -153,7 +150,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
     @property
     def hyperparameters(self) -> list[Any]:
         """The parameters of the kernel as specifications of scikit-learn, in the order of ``kernel.params``."""
-        params, bounds = self._numeric_kernel.params, self.parameter_bounds
+        params, bounds = require_numeric(self.kernel, ADVICE).params, self.parameter_bounds
         by_name = bounds if isinstance(bounds, Mapping) else dict.fromkeys(params, bounds)
         unknown = sorted(by_name.keys() - params.keys())
         if unknown:
