@@ -107,8 +107,8 @@ class Staircase(HammingFormula):
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the sum along the staircase."""
-        work = np.empty((STAIRCASE_ROWS, overlap.n_items + 2))
-        value, derivative = staircase(*staircase_of(overlap), max(rate, MIN_RATE), work)
+        work = np.empty((2, 2, overlap.n_items + 2)), np.empty((3, overlap.n_items + 2))
+        value, derivative = staircase(*staircase_of(overlap), max(rate, MIN_RATE), *work)
         return LogMean(0, min(value, 0.0) if rate else 0.0, derivative)
 
     def pmf(self, overlap: Overlap) -> tuple[int, FloatArray]:
@@ -367,8 +367,8 @@ def n_pinned_paths(left: Shape, right: Shape) -> int:
 # intermediate results.
 
 NOTHING, ROW, COLUMN = range(3)
-LOG, DERIVATIVE, CELL, ROW_CLOSE, COLUMN_CLOSE = 0, 2, 4, 5, 6  # rows of the work of a staircase; two are double
-STAIRCASE_ROWS = 7
+LOG, DERIVATIVE = range(2)  # of a state of a staircase
+CELL, ROW_CLOSE, COLUMN_CLOSE = range(3)  # rows of the work of a staircase
 
 
 @compiled
@@ -421,7 +421,7 @@ def staircase_cells(left, right, left_sizes, right_sizes, cells):
 
 
 @compiled
-def staircase(cells, left_sizes, right_sizes, nu, work):
+def staircase(cells, left_sizes, right_sizes, nu, states, work):
     """Return the log of the mean of ``exp(-nu d)`` along a staircase of cells, and its derivative; nu > 0.
 
     Neighbouring cells share at most one bucket, so what is carried from cell to cell is one number: how many items
@@ -432,8 +432,8 @@ def staircase(cells, left_sizes, right_sizes, nu, work):
     pinned = math.log(-math.expm1(-nu))
     d_pinned = math.exp(-nu) / -math.expm1(-nu)
     now, n_states, carried, n_differing = 0, 1, NOTHING, 0
-    work[LOG, 0] = 0.0
-    work[DERIVATIVE, 0] = 0.0
+    states[LOG, 0, 0] = 0.0
+    states[DERIVATIVE, 0, 0] = 0.0
     for c in range(len(cells)):
         i, j, n_positions, n_shared = cells[c, 0], cells[c, 1], cells[c, 2], cells[c, 3]
         if left_sizes[i] == 1 and right_sizes[j] == 1:
@@ -458,24 +458,24 @@ def staircase(cells, left_sizes, right_sizes, nu, work):
         new = 1 - now
         n_new = 1 if carries == NOTHING else most + 1 + (n_states - 1 if carries == carried else 0)
         for k in range(n_new):
-            work[LOG + new, k] = -math.inf
+            states[LOG, new, k] = -math.inf
         for k in range(n_states):
             for u in range(most + 1):
                 in_row = u + k if carried == ROW else u
                 in_column = u + k if carried == COLUMN else u
-                value = work[LOG + now, k] + work[CELL, u] - work[ROW_CLOSE, in_row] - work[COLUMN_CLOSE, in_column]
-                derivative = work[DERIVATIVE + now, k] + u * d_pinned - (n_positions - u)
+                value = states[LOG, now, k] + work[CELL, u] - work[ROW_CLOSE, in_row] - work[COLUMN_CLOSE, in_column]
+                derivative = states[DERIVATIVE, now, k] + u * d_pinned - (n_positions - u)
                 to = in_row if carries == ROW else in_column if carries == COLUMN else 0
-                other, other_derivative = work[LOG + new, to], work[DERIVATIVE + new, to]
+                other, other_derivative = states[LOG, new, to], states[DERIVATIVE, new, to]
                 if other > -math.inf:
                     if value < other:
                         value, derivative, other, other_derivative = other, other_derivative, value, derivative
                     ratio = math.exp(other - value)
                     value += math.log1p(ratio)
                     derivative = (derivative + ratio * other_derivative) / (1.0 + ratio)
-                work[LOG + new, to], work[DERIVATIVE + new, to] = value, derivative
+                states[LOG, new, to], states[DERIVATIVE, new, to] = value, derivative
         now, n_states, carried = new, n_new, carries
-    return work[LOG + now, 0] - nu * n_differing, work[DERIVATIVE + now, 0] - n_differing
+    return states[LOG, now, 0] - nu * n_differing, states[DERIVATIVE, now, 0] - n_differing
 
 
 @compiled
