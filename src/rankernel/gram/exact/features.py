@@ -347,9 +347,8 @@ class PositionalEvaluator(Evaluator):
         The last are, for a form around a center c, ``f(R, c) - f(c, c) / 2`` for rows and columns.
         """
         key = kernel, parameter
-        if key not in self.cached_tables:
-            if any(kernel != cached for cached, _ in self.cached_tables):
-                self.cached_tables.clear()
+        found = self.cached_tables.get(key)
+        if found is None:
             form = kernel.facts(self.n_items).form
             assert form is not None
             multiply = form.derivatives[parameter] if parameter else form.multiply
@@ -358,8 +357,11 @@ class PositionalEvaluator(Evaluator):
             both = bilinear(self.left.base_pmfs, multiply, self.right.base_pmfs)
             bases = left[:, None] + right[None, :] - self.n_items * both
             terms = [None, None] if form.center is None else self.center_terms(form.center, multiply, row_sums)
-            self.cached_tables[key] = bases, bilinear(self.left.differences, multiply, self.right.differences), terms
-        return self.cached_tables[key]
+            found = bases, bilinear(self.left.differences, multiply, self.right.differences), terms
+            if any(kernel != cached for cached, _ in list(self.cached_tables)):  # threads may add to it meanwhile
+                self.cached_tables.clear()
+            self.cached_tables[key] = found
+        return found
 
     def center_terms(self, center: FloatArray, multiply: Transform, row_sums: FloatArray) -> list[FloatArray]:
         """Return ``f(R, c) - f(c, c) / 2`` for all rows and columns R, from the permutation matrix of c."""
