@@ -440,8 +440,9 @@ class EnumerationEvaluator(Evaluator):
     def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
         """Return the means over both sets."""
         left, right = self.sides(block)
-        found = kernel.gradient(left.ranks, right.ranks) if any(names) else {}
-        found |= {"": full_matrix(kernel, left.ranks, right.ranks)} if "" in names else {}
+        found = dict(kernel.gradient(left.ranks, right.ranks)) if any(names) else {}
+        if "" in names:
+            found[""] = full_matrix(kernel, left.ranks, right.ranks)
         return [set_means(found[name], left, right) for name in names]
 
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
