@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray, slices
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.resources import run_interruptibly
 from rankernel.errors import ExactnessError, RankingError
@@ -256,9 +256,9 @@ Loop = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], None]
 
 def fill_in_blocks(X: RankArray, Y: RankArray, out: NDArray[Any], prepare: Callable[..., Any], loop: Loop) -> None:
     """Call a compiled loop for some prepared rows and columns at a time, which stay in the cache."""
-    for columns in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(Y), ROWS_AT_ONCE)):
+    for columns in slices(len(Y), ROWS_AT_ONCE):
         right = np.array(prepare(Y[columns]).T, order="C")
-        for rows in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(X), ROWS_AT_ONCE)):
+        for rows in slices(len(X), ROWS_AT_ONCE):
             loop(np.array(prepare(X[rows]).T, order="C"), right, out[rows, columns])
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import Indices, IntArray, Mask, RankArray
+from rankernel._utils import Indices, IntArray, Mask, RankArray, slices
 from rankernel._utils.checks import check_instance, check_list, check_names, plural, printable, short_repr
 from rankernel._utils.resources import check_bytes
 from rankernel.columns import Column, Roles, find_columns, frame_columns
@@ -174,9 +174,7 @@ class Preferences(Rows):
         packed = np.zeros((len(users), len(names), n_bytes), dtype=np.uint8)
         np.bitwise_or.at(packed, (user, better, worse >> 3), (128 >> (worse & 7)).astype(np.uint8))
         contracted: list[Groups] = []
-        step = max(1, CHUNK_BITS // len(names) ** 2)
-        for first in range(0, len(packed), step):
-            rows = slice(first, first + step)
+        for rows in slices(len(packed), CHUNK_BITS // len(names) ** 2):
             reach = unpacked(closure(packed[rows]), len(names))
             mutual = reach & reach.transpose(0, 2, 1)
             packed[rows] = np.packbits(reach & ~mutual, axis=2)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, SupportsIndex, g
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import Indices, IntArray, Mask, RankArray
+from rankernel._utils import Indices, IntArray, Mask, RankArray, slices
 from rankernel._utils.checks import (
     check_array,
     check_instance,
@@ -657,8 +657,7 @@ def as_full_ranking(center: Any, name: str = "center") -> Rankings:
 
 def row_slices(shape: tuple[int, ...]) -> Iterator[slice]:
     """Yield slices over the rows of a table, each of at most 131,072 cells, to bound the size of temporary arrays."""
-    step = max(CHUNK_CELLS // max(shape[1], 1), 1)
-    return (slice(start, start + step) for start in range(0, shape[0], step))
+    return slices(shape[0], CHUNK_CELLS // max(shape[1], 1))
 
 
 def relations_of_ranks(ranks: RankArray) -> Mask:

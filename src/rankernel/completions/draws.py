@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import Streams, normal, seed_state, substream, uniform
-from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray, slices
 from rankernel._utils.checks import Seed, as_seed, check_array, check_choice, check_instance, check_integer, stream_key
 from rankernel._utils.resources import run_interruptibly
 from rankernel.completions.linear_extensions import draw_extensions
@@ -514,9 +514,7 @@ class KeyCoupling(Coupling):
         out = np.empty((n_rankings, n_draws, n_items), dtype=np.int16)
         all_blocks = -(-n_draws // block)
         n_blocks = max(min(CHUNK_KEYS // max(block * n_items, 1), all_blocks), 1)
-        n_rows = max(CHUNK_KEYS // max(n_blocks * block * n_items, 1), 1)
-        for row in range(0, n_rankings, n_rows):
-            rows = slice(row, row + n_rows)
+        for rows in slices(n_rankings, CHUNK_KEYS // max(n_blocks * block * n_items, 1)):
             parts = Parts.of(ranks[rows])
             for first in range(0, all_blocks, n_blocks):
                 drawn = out[rows, first * block : (first + n_blocks) * block]

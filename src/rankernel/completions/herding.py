@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils import FloatArray, Mask, RankArray
+from rankernel._utils import FloatArray, Mask, RankArray, slices
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_list
 from rankernel._utils.resources import check_bytes
 from rankernel.completions.draws import Antithetic, FullKernel, row_streams
@@ -79,10 +79,9 @@ def choose(pool: RankArray, kernel: FullKernel, n_draws: int, seed: int) -> Rank
     # The pool is permuted, so that taking the first of several equally good candidates is a random choice.
     pool = pool[np.random.default_rng(seed).permutation(len(pool))]
     mean, diagonal, total = np.empty(len(pool)), np.empty(len(pool)), np.zeros(len(pool))
-    for start in range(0, len(pool), CHUNK_CANDIDATES):
-        rows = slice(start, start + CHUNK_CANDIDATES)
+    for rows in slices(len(pool), CHUNK_CANDIDATES):
         values = np.asarray(kernel.matrix(pool[rows], pool))
-        mean[rows], diagonal[rows] = values.mean(axis=1), np.diagonal(values, offset=start)
+        mean[rows], diagonal[rows] = values.mean(axis=1), np.diagonal(values, offset=rows.start)
     check_bytes(4 * n_draws * pool.shape[1], f"n_draws={n_draws:,} rankings of {pool.shape[1]} items", "take fewer")
     chosen = np.empty((n_draws, pool.shape[1]), dtype=np.int32)
     for step in range(n_draws):

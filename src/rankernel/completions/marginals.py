@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray, slices
 from rankernel.rankings import FREE, Rankings, as_rankings, unique_rows
 
 CHUNK_ENTRIES = 2**18
@@ -189,12 +189,12 @@ def statistic_parts(X: Rankings, statistic: str, step: int) -> Iterator[tuple[sl
     """Yield the mean of a linear statistic in parts: ``step`` pairs or items at a time."""
     if statistic == "pairs":
         means, (x, y) = free_sign_means(X.ranks), np.triu_indices(X.n_items, 1)
-        for part in (slice(start, start + step) for start in range(0, len(x), step)):
+        for part in slices(len(x), step):
             yield part, sign_means(X.ranks, means, x[part], y[part])
     elif statistic == "positions":
         result = position_distributions(X)
         of_items = result.of_items(X)
-        for part in (slice(start, start + step) for start in range(0, X.n_items, step)):
+        for part in slices(X.n_items, step):
             yield part, result.pmfs[of_items[:, part]]
     else:
         yield slice(None), rank_means(X)
@@ -233,8 +233,7 @@ def rank_products(X: Any) -> FloatArray:
     ranks = as_rankings(X).ranks
     n = ranks.shape[1]
     out = np.empty((*ranks.shape, n))
-    step = max(CHUNK_ENTRIES // n**2, 1)
-    for rows in (slice(start, start + step) for start in range(0, len(ranks), step)):
+    for rows in slices(len(ranks), CHUNK_ENTRIES // n**2):
         fill_rank_products(ranks[rows], out[rows])
     return out
 
@@ -249,8 +248,7 @@ def pair_product_features(X: Any) -> FloatArray:
     out = np.empty((len(ranks), n_pairs * (n_pairs + 1) // 2))
     e, f = np.triu_indices(n_pairs)
     factor = np.where(e == f, 1.0, np.sqrt(2.0))
-    step = max(CHUNK_ENTRIES // max(out.shape[1], 1), 1)
-    for rows in (slice(start, start + step) for start in range(0, len(ranks), step)):
+    for rows in slices(len(ranks), CHUNK_ENTRIES // max(out.shape[1], 1)):
         fill_pair_products(ranks[rows], e, f, out[rows])
         out[rows] *= factor
     return out

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils import slices as slices
 from rankernel._utils.resources import check_interrupt, n_threads, run_in_threads, run_interruptibly
 from rankernel.errors import ExactnessError
 from rankernel.gram.jackknife import Norms, cosines
@@ -476,11 +477,6 @@ def set_means(matrix: FloatArray, left: Completions, right: Completions) -> Floa
 
 
 # ---------------------------------------------------------------------- filling matrices block by block
-
-
-def slices(length: int, step: int) -> Iterator[slice]:
-    """Return consecutive slices of a length."""
-    return (slice(start, min(start + step, length)) for start in range(0, length, step))
 
 
 def block_slices(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Iterator[Slices]:

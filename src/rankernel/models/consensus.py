@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from rankernel._utils import FloatArray, Indices, Mask, RankArray
+from rankernel._utils import FloatArray, Indices, Mask, RankArray, slices
 from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, check_labels
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
@@ -308,9 +308,7 @@ def overall_mean(X: Data | Rows, statistic: Statistic, weights: FloatArray | Non
     distinct, one = as_rows(X.unique()), uniform_mean(statistic, X.n_items)[0]
     counts = distinct.counts[None, :] if weights is None else weights
     total: FloatArray = np.zeros((len(counts), *one.shape))
-    step = max(CHUNK_NUMBERS // max(one.size, len(counts)), 1)
-    for start in range(0, len(distinct), step):
-        rows = slice(start, start + step)
+    for rows in slices(len(distinct), CHUNK_NUMBERS // max(one.size, len(counts))):
         total += np.tensordot(counts[:, rows], mean_statistics(distinct[rows], statistic, N_DRAWS), axes=1)
     total /= distinct.n_voters
     return total[0] if weights is None else total

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import Streams
-from rankernel._utils import FloatArray, FullRanks, Indices, Mask, RankArray
+from rankernel._utils import FloatArray, FullRanks, Indices, Mask, RankArray, slices
 from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer, check_number
 from rankernel._utils.combinatorics import (
     inversion_probabilities,
@@ -377,11 +377,10 @@ class MallowsRows:
 
     def _relations(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield which pairs the rows state, as numbers of shape (n_rows, n_items, n_items), in chunks of rows."""
-        step = max(CHUNK_NUMBERS // self.n_items**2, 1)
-        for start in range(0, len(self.data), step):
-            part = self.data[start : start + step]
+        for rows in slices(len(self.data), CHUNK_NUMBERS // self.n_items**2):
+            part = self.data[rows]
             before = part.before if isinstance(part, Preferences) else relations_of_ranks(part.ranks)
-            yield slice(start, start + step), before.astype(np.float64)
+            yield rows, before.astype(np.float64)
 
     def discordant(self, centers: NDArray[Any]) -> FloatArray:
         """Return the number of stated pairs that each center orders the other way, shape (n_rows, n_centers)."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import State, Streams, exponential, seed_state, substream, uniform
-from rankernel._utils import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray, slices
 from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer, check_number
 from rankernel._utils.resources import check_interrupt, run_interruptibly
 from rankernel.completions.draws import CHUNK_KEYS, CompletionModel, Coupling, Weighted, complete
@@ -208,8 +208,7 @@ class PlackettLuce(CompletionModel):
         n_rankings, n_items = ranks.shape
         check_positions(n_items)
         out = np.empty((n_rankings, n_draws, n_items), dtype=np.int16)
-        step = max(CHUNK_KEYS // max(n_draws * n_items, 1), 1)
-        for rows in (slice(start, start + step) for start in range(0, n_rankings, step)):
+        for rows in slices(n_rankings, CHUNK_KEYS // max(n_draws * n_items, 1)):
             times = arrival_times(ranks[rows], self.weights / self.weights.max(), n_draws, streams[rows])
             out[rows] = complete(np.zeros_like(ranks[rows]), times)  # all items in the order of their times
         return out, None
