@@ -294,9 +294,8 @@ def columns_in_order(columns: list[str]) -> list[int]:
             Argument("counts", ...),
         )
     if not are_consecutive(numbers):
-        raise RankingError(
-            f"the columns of the frame name the positions {', '.join(map(str, numbers))}; each must occur once"
-        )
+        listing = ", ".join(map(str, numbers))
+        raise RankingError(f"the columns of the frame name the positions {listing}; each must occur once")
     return sorted(range(len(columns)), key=numbers.__getitem__)
 
 
@@ -308,27 +307,23 @@ def orders_to_ranks(
 ) -> tuple[RankArray, tuple[str, ...]]:
     """Return ranks and item names of orders; without ``items`` those that occur, in order of first appearance."""
     check_unlisted(unlisted)
-    fixed = items is not None
-    index: dict[str, int] = {name: i for i, name in enumerate(check_items(items))} if items is not None else {}
-    codes: list[list[list[int]]] = []
+    index = {} if items is None else {name: number for number, name in enumerate(check_items(items))}
+    cells, n_buckets = [], []
     for row, buckets in enumerate(read_orders(orders)):
+        n_buckets.append(len(buckets))
         listed: set[str] = set()
-        for name in (name for bucket in buckets for name in bucket):
+        for rank, name in ((rank, name) for rank, bucket in enumerate(buckets) for name in bucket):
             if name in listed:
                 raise RankingError(f"row {row} lists item {printable(name)!r} twice; list each item at most once")
+            if items is not None and name not in index:
+                raise RankingError(f"row {row} lists {printable(name)!r}, which is not in items")
             listed.add(name)
-            if name not in index:
-                if fixed:
-                    raise RankingError(f"row {row} lists {printable(name)!r}, which is not in items")
-                index[name] = len(index)
-        codes.append([[index[name] for name in bucket] for bucket in buckets])
+            cells.append((row, index.setdefault(name, len(index)), rank))
     names = check_items(index)
-    ranks = np.full((len(codes), len(names)), FREE, dtype=np.int32)
-    for row, coded in enumerate(codes):
-        for rank, columns in enumerate(coded):
-            ranks[row, columns] = rank
-        if unlisted == "last":
-            ranks[row, ranks[row] == FREE] = len(coded)
+    rows, columns, ranks_of_cells = np.array(cells, dtype=np.int64).reshape(-1, 3).T
+    rest = np.array(n_buckets, dtype=np.int32)[:, None] if unlisted == "last" else FREE
+    ranks: RankArray = np.full((len(n_buckets), len(names)), rest, dtype=np.int32)
+    ranks[rows, columns] = ranks_of_cells
     return ranks, names
 
 

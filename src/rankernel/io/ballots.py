@@ -93,9 +93,8 @@ def read_ballots(
     with ``ties``, a tie.
     """
     options = source.options
-    items = (
-        options.items or tuple(dict.fromkeys(filter(None, (item_of(name, options) for name in items or ())))) or None
-    )
+    known = (item_of(name, options) for name in items or ())
+    items = options.items or tuple(dict.fromkeys(filter(None, known))) or None
     first = first_cells(columns)
     if items is None and options.separator is None:
         check_joined_names(first, lambda text, *problem: error(first[text] // len(columns), *problem))
@@ -159,9 +158,8 @@ def interpreted_cells(
         elif text not in known and lower(text) in OVERVOTES:
             cells[text] = Cell((text,), overvoted=True)
         else:
-            parts = (
-                [text] if text in known else [part.strip() for part in re.split(f"{TIED}|{re.escape(separator)}", text)]
-            )
+            split = [part.strip() for part in re.split(f"{TIED}|{re.escape(separator)}", text)]
+            parts = [text] if text in known else split
             names = [name for part in parts if not is_missing(part) and (name := item_of(part, options))]
             if options.fold_case:
                 for name in names:

@@ -510,9 +510,8 @@ def scottish_names(rows: list[tuple[int, list[str]]], n_items: int, source: Sour
         if candidate and len(cells) > 1:
             number = int(candidate[1])
             if number in names or not 1 <= number <= n_items:
-                raise source.error(
-                    line, f"candidate {number} is named twice, or is not one of the {n_items} candidates"
-                )
+                problem = f"candidate {number} is named twice, or is not one of the {n_items} candidates"
+                raise source.error(line, problem)
             names[number] = re.sub('""+$', "", cells[1])  # of a name that is quoted twice
         elif candidate or title:
             raise source.error(line, "the lines after the ballots must be candidates with their names, then the ward")

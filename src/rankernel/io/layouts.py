@@ -268,10 +268,9 @@ def detected_layout(table: Table) -> Layout:
         if options.contest is not None or holds_names(table, positions) or holds_numbered_items(votes, list(positions)):
             return "positions"
         check_header(table)
-        problem = (
-            f"columns such as {quoted(next(iter(positions)))} look like positions but hold only numbers or nothing"
-        )
-        raise layout_error(table, None, problem, *chain.from_iterable(long_trials(table)))
+        problem = "look like positions but hold only numbers or nothing"
+        first = quoted(next(iter(positions)))
+        raise layout_error(table, None, f"columns such as {first} {problem}", *chain.from_iterable(long_trials(table)))
     if order_columns(table, names):
         return "orders"
     if options.contest is not None and not question_columns(names):
@@ -393,11 +392,8 @@ def check_plausible_ranks(table: Table, numbers: FloatArray) -> None:
         if wrong.any() or zeros.any():
             row = int(np.argmax(wrong if wrong.any() else zeros))
             listed = ", ".join(f"{value:g}" for value in ordered[row][~np.isnan(ordered[row])][:20])
-            problem = f"the numbers {listed} leave out ranks, as scores do"
-            if not wrong.any():
-                problem = (
-                    f"0 occurs several times among {listed}; it may be the first rank, a score, or mean not ranked"
-                )
+            zero = f"0 occurs several times among {listed}; it may be the first rank, a score, or mean not ranked"
+            problem = f"the numbers {listed} leave out ranks, as scores do" if wrong.any() else zero
             raise layout_error(table, row + block.start, problem, *[{"na_values": ["0"]}] * int(best == 0))
 
 
@@ -437,11 +433,8 @@ def item_columns(table: Table, names: Sequence[str]) -> tuple[dict[str, str], li
     items = {name: name for name in names if name not in not_items}
     if options.layout == "auto" and (len(items) < 2 or (ambiguous and sum(len(name) == 1 for name in names) < 3)):
         name = (ambiguous or labels or ignored or list(items))[0]
-        holds = (
-            f"holds {quoted(table.columns[name][0])}, which is not a rank"
-            if name in labels
-            else "does not look like an item"
-        )
+        text = f"holds {quoted(table.columns[name][0])}, which is not a rank"
+        holds = text if name in labels else "does not look like an item"
         trials = {"ignore": [name]}, {"layout": "long", "columns": {"user": name}}
         raise layout_error(table, 0 if name in labels else None, f"column {quoted(name)} {holds}", *trials)
     return items, labels, tuple(ignored)
@@ -577,12 +570,9 @@ def position_columns(table: Table, names: Sequence[str]) -> dict[str, ColumnPosi
     is_missing = missing_of(table.source.options)
     for prefix, columns in groups.items():
         texts = [{text for text in table.columns[name].texts if not is_missing(text)} for name in columns]
-        shared = sum(map(len, texts)) > len(frozenset().union(*texts))
-        if (
-            are_consecutive(list(columns.values()))
-            and shared
-            and not any(map(NUMBER.fullmatch, frozenset().union(*texts)))
-        ):
+        distinct = set().union(*texts)
+        are_names = sum(map(len, texts)) > len(distinct) and not any(map(NUMBER.fullmatch, distinct))
+        if are_names and are_consecutive(list(columns.values())):
             found |= {name: ColumnPosition(number, prefix) for name, number in columns.items()}
     return found
 
@@ -594,10 +584,8 @@ def position_rankings(table: Table, names: Sequence[str], count: str) -> Ranking
     """
     source = table.source
     positions = position_columns(table, names)
-    contest, votes = (
-        "",
-        [name for name in names if not is_bookkeeping(name) and not is_index(name, table.columns[name])],
-    )
+    votes = [name for name in names if not is_bookkeeping(name) and not is_index(name, table.columns[name])]
+    contest = ""
     if positions:
         contest = chosen_contest(list(dict.fromkeys(each.contest for each in positions.values())), source)
         used = {name: each.number for name, each in positions.items() if each.contest == contest}
@@ -706,10 +694,8 @@ def long_rankings(table: Table) -> Rankings:
     value = "rank" if "rank" in roles and "score" not in (options.columns or {}) else "score"
     for role in ("user", "item", value):
         if role not in roles:
-            problem = (
-                f"no column holds the {role}; a long table has a user, an item, and a rank or a score: name it in "
-            )
-            raise table.error(None, problem, Argument("columns", ...))
+            problem = "a long table has a user, an item, and a rank or a score: name it in "
+            raise table.error(None, f"no column holds the {role}; {problem}", Argument("columns", ...))
     user, item, cells = (table.columns[roles[role]] for role in ("user", "item", value))
     numbers = cells.numbers if cells.is_numeric else cells.mapped(lambda cell: as_number(with_point(cell)), np.float64)
     wrong = ~np.isfinite(numbers)

@@ -248,10 +248,8 @@ def read_orders(body: str, first_line: int, source: SourceFile) -> Orders:
     signs = np.frombuffer(packed, dtype=np.uint8)
     is_digit = (signs >= ord("0")) & (signs <= ord("9"))
     ends = np.flatnonzero(is_digit[:-1] & ~is_digit[1:]) + 1  # index after each number
-    colons, depth = (
-        signs == ord(":"),
-        np.cumsum((signs == ord("{")).astype(np.int8) - (signs == ord("}")), dtype=np.int8),
-    )
+    colons = signs == ord(":")
+    depth = np.cumsum((signs == ord("{")).astype(np.int8) - (signs == ord("}")), dtype=np.int8)
     bucket = np.cumsum((signs == ord(",")) & (depth == 0), dtype=np.int32)
     is_count = colons[ends]
     starts, row = np.flatnonzero(colons), np.cumsum(is_count) - 1

@@ -144,7 +144,5 @@ def detected_format(source: SourceFile) -> Format:
         suffixes = [suffix for known in formats for suffix in known.suffixes]
         if not is_file or source.suffix in suffixes:
             raise
-        problem = (
-            f"; the suffix is none of {', '.join(suffixes)}, so the file was read as a table; for another format give "
-        )
-        raise RankingError(*error.parts, problem, Argument("format", ...)) from None
+        problem = f"; the suffix is none of {', '.join(suffixes)}, so the file was read as a table; for another format "
+        raise RankingError(*error.parts, problem, "give ", Argument("format", ...)) from None

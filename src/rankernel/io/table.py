@@ -143,10 +143,8 @@ def named_table(
     found: dict[str, tuple[int, Column]] = {}
     for number, (name, column) in enumerate(zip(names, columns, strict=True), start=1):
         if name in found:
-            problem = (
-                f"columns {found[name][0]} and {number} are both named {quoted(name)}; if the first row is data, give "
-            )
-            raise source.error(header_line, problem, Argument("header", False))
+            problem = f"columns {found[name][0]} and {number} are both named {quoted(name)}; if the first row is data, "
+            raise source.error(header_line, problem, "give ", Argument("header", False))
         if name or any(column.texts) or len(names) == 1:
             found[name] = number, column
     return Table(source, {name: column for name, (_, column) in found.items()}, lines, header_line)
@@ -175,7 +173,7 @@ def read_header(rows: list[Row], source: SourceFile) -> tuple[int, list[str], li
     if (
         sum(empty) > 1
         and len(below) == len(names)
-        and all(item for item, name in zip(below, names, strict=True) if not name)
+        and all(name or item for name, item in zip(names, below, strict=True))
     ):
         question = ""  # SurveyMonkey: questions, each above its first item, then their items
         for index, item in enumerate(below):
@@ -228,10 +226,8 @@ def split_by_pandas(source: SourceFile, delimiter: str) -> Table | None:
     n_inside = sum(
         int(frame[index].str.count(sign.decode()).sum()) for index in frame if has_quotes and kinds[index] not in "iufb"
     )
-    (n_rows, n_columns), blocks = (
-        frame.shape,
-        [slice(first, min(first + HEAD, end)) for first in range(start, end, HEAD)],
-    )
+    n_rows, n_columns = frame.shape
+    blocks = [slice(first, min(first + HEAD, end)) for first in range(start, end, HEAD)]
     body = np.frombuffer(raw, dtype=np.uint8)
     n_lines, n_delimiters = (sum(np.count_nonzero(body[b] == ord(each)) for b in blocks) for each in ("\n", delimiter))
     if n_rows != n_lines + 1 or n_columns != len(names) or n_delimiters - n_inside != n_rows * (n_columns - 1):
@@ -395,8 +391,7 @@ def table_of_data(data: Any, source: SourceFile) -> Table:
             columns[printable(key)] = Column([row.get(key) for row in rows], True)
     sizes = {len(column.values) for column in columns.values()}
     if len(sizes) != 1:
-        raise source.error(
-            None, "the columns have different lengths" if sizes else "a table is a list of objects, not empty"
-        )
+        problem = "the columns have different lengths" if sizes else "a table is a list of objects, not empty"
+        raise source.error(None, problem)
     lines = np.arange(1, sizes.pop() + 1, dtype=np.int64)
     return Table(source, columns, lines)
