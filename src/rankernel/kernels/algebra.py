@@ -76,10 +76,6 @@ class Tree(Kernel):
     def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
         """Return the derivative of the kernel in the value of each part."""
 
-    def own_derivatives(self, *values: FloatArray) -> dict[str, FloatArray]:
-        """Return the derivatives in parameters that belong to no part."""
-        return {}
-
     def max_dimension(self, *parts: float) -> float:
         """Return the bound on the dimension of the features, given those of the parts."""
         return math.inf
@@ -104,7 +100,7 @@ class Tree(Kernel):
 
     def chain_rule(self, values: list[FloatArray], gradients: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
         """Return the derivatives of the kernel from values and derivatives of the parts."""
-        result = self.own_derivatives(*values)
+        result: dict[str, FloatArray] = {}
         for name, outer, inner in zip(self.parts, self.partials(*values), gradients, strict=True):
             result |= prefixed(name, {parameter: outer * derivative for parameter, derivative in inner.items()})
         return result
@@ -234,9 +230,9 @@ class Scaled(Tree):
         """Return the scale."""
         return (self.scale,)
 
-    def own_derivatives(self, *values: FloatArray) -> dict[str, FloatArray]:
-        """Return the kernel, the derivative in the scale."""
-        return {"scale": values[0]}
+    def chain_rule(self, values: list[FloatArray], gradients: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
+        """Return the derivatives in the scale, which is the kernel, and in the parameters of the kernel."""
+        return {"scale": values[0]} | super().chain_rule(values, gradients)
 
     def facts(self, n_items: int) -> Facts:
         """Return the facts that follow from those of the kernel; a multiple of an indefinite kernel is indefinite."""
