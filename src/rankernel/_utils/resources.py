@@ -46,7 +46,7 @@ MATRICES_HELD = {
     "an independence test": 4,
     "a test of a trend": 2.2,
     "a test of pairs": 2.3,
-    "a search for changes": 3,
+    "a search for changes": 2.2,
     "a search for outliers": 2,
     "a test of fit": 2.1,
     "a label ranking": 3.1,

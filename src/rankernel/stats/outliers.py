@@ -346,22 +346,27 @@ class InlierModel:
 
     def log_prob(self, ballots: Rankings) -> FloatArray:
         """Return the log-probability of each ranking."""
-        return log_mixture(self.shares, np.stack([model.log_prob(ballots) for model in components(self.fitted)]))
+        from scipy.special import logsumexp
+
+        logs = np.stack([model.log_prob(ballots) for model in components(self.fitted)])
+        return np.asarray(logsumexp(logs, axis=0, b=self.shares[:, None]))
 
     def sample(self, like: Data, rows: Indices, rng: np.random.Generator) -> tuple[Data, FloatArray]:
         """Return a sample with the shapes of the given rows of some data, and its importance weights.
 
         All concentrations are drawn equally often, so that small probabilities are estimated well.
         """
+        from scipy.special import logsumexp
+
         proposals = components(self.fitted)
         parts = np.array_split(np.arange(len(rows)), len(proposals))
         full = np.empty((len(rows), like.n_items), dtype=np.int32)
         for part, proposal in zip(parts, proposals, strict=True):
             full[part] = proposal.sample(len(part), rng=rng).ranks
         logs = np.stack([proposal.log_prob(Rankings._trusted(full, like.items)) for proposal in proposals])
-        proposal_shares = np.array([len(part) for part in parts]) / len(rows)
-        weights = np.exp(log_mixture(self.shares, logs) - log_mixture(proposal_shares, logs))
-        return coarsen(full, like[rows]), weights
+        drawn_shares = np.array([len(part) for part in parts]) / len(rows)
+        density, drawn = (logsumexp(logs, axis=0, b=shares[:, None]) for shares in (self.shares, drawn_shares))
+        return coarsen(full, like[rows]), np.exp(density - drawn)
 
 
 def gamma_shares(log_shape: float, log_mean: float) -> FloatArray:
@@ -385,19 +390,6 @@ def opposite(model: Model) -> Model:
     if isinstance(model, MallowsModel):
         return MallowsModel(tuple(len(model.center) - 1 - position for position in model.center), model.theta)
     return PlackettLuce(model.weights.min() / model.weights)
-
-
-def log_mixture(shares: FloatArray, logs: FloatArray) -> FloatArray:
-    """Return the logarithm of a mixture of densities, given by the rows of their logarithms.
-
-    Examples
-    --------
-    >>> np.exp(log_mixture(np.array([0.25, 0.75]), np.log([[0.2, 1.0], [0.4, 0.0 + 1e-300]]))).round(2)
-    array([0.35, 0.25])
-    """
-    from scipy.special import logsumexp
-
-    return np.asarray(logsumexp(logs, axis=0, b=shares[:, None]))
 
 
 def inlier_models(data: Data) -> list[InlierModel]:
