@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils import FloatArray, IntArray, RankArray, slices
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
-from rankernel._utils.resources import run_interruptibly
+from rankernel._utils.resources import run_interruptibly, slices
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.rankings import Rankings, as_rankings, ranks_for_loops
 

@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import Indices, IntArray, Mask, RankArray, slices
+from rankernel._utils import Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_instance, check_list, check_names, plural, printable, short_repr
-from rankernel._utils.resources import check_bytes
+from rankernel._utils.resources import check_bytes, slices
 from rankernel.columns import Column, Roles, find_columns, frame_columns
 from rankernel.errors import RankingError
 from rankernel.rankings import (

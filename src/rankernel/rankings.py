@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, SupportsIndex, g
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import Indices, IntArray, Mask, RankArray, slices
+from rankernel._utils import Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import (
     check_array,
     check_instance,
@@ -27,6 +27,7 @@ from rankernel._utils.checks import (
     short_repr,
 )
 from rankernel._utils.notebook import html_card
+from rankernel._utils.resources import slices
 from rankernel.errors import Argument, RankingError, require
 
 if TYPE_CHECKING:

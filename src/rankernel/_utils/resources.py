@@ -264,6 +264,12 @@ def check_voters(n_voters: int, n_bytes: int, task: str) -> None:
     check_bytes(n_voters * n_bytes, f"{task} of {n_voters:,} voters", "use a random sample of the voters")
 
 
+def slices(length: int, step: int) -> Iterator[slice]:
+    """Return consecutive slices of a length, of ``step`` rows each but of at least one."""
+    step = max(step, 1)
+    return (slice(start, min(start + step, length)) for start in range(0, length, step))
+
+
 def size_text(n_bytes: int) -> str:
     """Return a number of bytes with a binary unit."""
     size, unit = float(n_bytes), "bytes"

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import Streams, normal, seed_state, substream, uniform
-from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray, slices
+from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_array, check_choice, check_instance, check_integer, stream_key
-from rankernel._utils.resources import run_interruptibly
+from rankernel._utils.resources import run_interruptibly, slices
 from rankernel.completions.linear_extensions import draw_extensions
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError, SamplingWarning, warn
 from rankernel.rankings import FREE, as_rankings, check_positions, ranks_for_loops, unique_rows

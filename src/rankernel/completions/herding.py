@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils import FloatArray, Mask, RankArray, slices
+from rankernel._utils import FloatArray, Mask, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_list
-from rankernel._utils.resources import check_bytes
+from rankernel._utils.resources import check_bytes, slices
 from rankernel.completions.draws import Antithetic, FullKernel, row_streams
 from rankernel.completions.linear_extensions import count_extensions, draw_extensions, enumerate_extensions
 from rankernel.data import Data, as_data

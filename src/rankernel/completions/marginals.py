@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils import FloatArray, Indices, IntArray, RankArray, slices
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.resources import slices
 from rankernel.rankings import FREE, Rankings, as_rankings, unique_rows
 
 CHUNK_ENTRIES = 2**18

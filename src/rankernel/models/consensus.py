@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from rankernel._utils import FloatArray, Indices, Mask, RankArray, slices
+from rankernel._utils import FloatArray, Indices, Mask, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, check_labels
 from rankernel._utils.notebook import html_card
-from rankernel._utils.resources import check_bytes
+from rankernel._utils.resources import check_bytes, slices
 from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.distances import STATISTICS, Statistic, centred_ranks, uniform_mean
 from rankernel.errors import ArgumentTypeError, ArgumentValueError

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import Streams
-from rankernel._utils import FloatArray, FullRanks, Indices, Mask, RankArray, slices
+from rankernel._utils import FloatArray, FullRanks, Indices, Mask, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer, check_number
 from rankernel._utils.combinatorics import (
     inversion_probabilities,
@@ -24,6 +24,7 @@ from rankernel._utils.combinatorics import (
     log_q_factorials_derivative,
     mean_inversions,
 )
+from rankernel._utils.resources import slices
 from rankernel.completions.draws import CompletionModel, Coupling, Weighted, draw_each
 from rankernel.completions.linear_extensions import (
     MAX_DOWN_SETS,

@@ -22,9 +22,9 @@ import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import State, Streams, exponential, seed_state, substream, uniform
-from rankernel._utils import FloatArray, IntArray, RankArray, slices
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_instance, check_integer, check_number
-from rankernel._utils.resources import check_interrupt, run_interruptibly
+from rankernel._utils.resources import check_interrupt, run_interruptibly, slices
 from rankernel.completions.draws import CHUNK_KEYS, CompletionModel, Coupling, Weighted, complete
 from rankernel.datasets import plackett_luce, positive_weights
 from rankernel.errors import RankingError, warn
