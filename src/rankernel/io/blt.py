@@ -51,7 +51,7 @@ class Token(NamedTuple):
 
 
 @accepts("unlisted", "withdrawn", "blank", "encoding", "max_bytes")
-def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
+def read_blt(path: Any, **keywords: Any) -> Rankings:
     r"""Read a BLT file, plain or gzipped.
 
     The file gives the numbers of candidates and seats; candidates who withdrew, as negative numbers; ballots such as
@@ -62,7 +62,7 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
 
     Parameters
     ----------
-    path : path
+    path : path or file object
         The file.
     {options}
 
@@ -73,12 +73,8 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "council.blt")
-    ...     _ = file.write_text('3 1  -3\n2 1 2=3 0\n1 2 0\n0 "Ann" "Bob" "Cy" "Ward 4"')
-    ...     read_blt(file)
+    >>> from io import StringIO
+    >>> read_blt(StringIO('3 1  -3\n2 1 2=3 0\n1 2 0\n0 "Ann" "Bob" "Cy" "Ward 4"'))
     Rankings: 2 rankings from 3 voters of 3 items (2 top-k)
       2 × Ann > {Bob, Cy}
       1 × Bob > {Ann, Cy}
