@@ -126,9 +126,14 @@ class Column:
     @property
     def first_rows(self) -> IntArray:
         """The first row of each text, -1 for texts that do not occur."""
-        first = np.full(len(self.texts), -1, dtype=np.int64)
-        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]  # of repeated indices the last assignment stays
-        return first
+        return first_rows(self.codes, len(self.texts))
+
+
+def first_rows(codes: NDArray[Any], n_codes: int) -> IntArray:
+    """Return the first row of each code, -1 for codes that do not occur."""
+    first = np.full(n_codes, -1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of repeated indices the last assignment stays
+    return first
 
 
 def cell_text(value: object) -> str:

@@ -73,10 +73,10 @@ class Rows:
         given["labels"] = dict(given["labels"] or {})
         if given["counts"] is None and "counts" in fields:
             given["counts"] = np.ones(len(values[0]), dtype=np.int64)
+        for array in (*given.values(), *given["labels"].values()):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
         for name in fields:
-            for array in (given[name], *given["labels"].values()):
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
             object.__setattr__(self, name, given[name])
 
     def _replaced(self, **changes: Any) -> Self:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.columns import Roles, find_columns
+from rankernel.columns import Roles, find_columns, first_rows
 from rankernel.comparisons import Comparisons
 from rankernel.errors import ArgumentValueError
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
@@ -58,7 +58,7 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
     source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users")
     with source.named_in_errors():
         data, user = battles._of_users(roles, None, None, table.row_name)
-    first = np.unique(user, return_index=True)[1]
+    first = first_rows(user, len(data))
     labels = {}
     for name in source.options.label_columns:
         texts = table.labels(name)
