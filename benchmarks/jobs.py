@@ -42,7 +42,7 @@ def data_folder() -> Path:
 
 def command(*arguments: str) -> None:
     """Run the command line."""
-    subprocess.run([sys.executable, "-m", "rankernel.cli", *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "rankernel", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def election(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -254,10 +255,7 @@ def store(output: Path, plan: Plan, matrix: Matrix, force: bool) -> None:
 
     try:
         with progress("Gram matrix") as step:
-
-            def advance(done: int, total: int) -> None:
-                step("Gram matrix", done, total)
-
+            advance = partial(step, "Gram matrix")
             plan.store(output, dtype=matrix.dtype, resume=matrix.resume, overwrite=force, progress=advance)
     except (KeyboardInterrupt, SystemExit) as stop:
         work = Target(output).work
