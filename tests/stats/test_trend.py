@@ -1,4 +1,5 @@
 import math
+import re
 import tracemalloc
 
 import naive
@@ -170,3 +171,12 @@ def test_printed_direction():
         assert f"{first} ({-result.rank_changes[first]:.2g} ranks per unit of time)" in text
         assert "rises" in text
         assert "falls" in text
+
+
+def test_pvalues_that_underflow_are_written_as_bounds():
+    first = np.sort(np.arange(2000) % 2)[:, None]
+    many = np.repeat(first, 30, axis=0)  # more voters than splitting takes
+    for signs, text in ((many, r"< 1e-300 \(moments"), (first, r"≤ 1e-06 \(moments")):
+        X = rk.Rankings(np.where(signs, [[0, 1, 2]], [[2, 1, 0]]))
+        result = rk.trend_test(X, np.arange(len(X)), rk.Mallows(0.5))
+        assert re.search(text, str(result))

@@ -17,6 +17,7 @@ from rankernel._utils.checks import plural as plural
 from rankernel.data import Data
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE
+from rankernel.stats.base import SMALLEST_PVALUE
 
 Fits = Callable[[str], bool]
 
@@ -39,9 +40,6 @@ def percent(share: float) -> str:
 def signed(number: float, digits: int) -> str:
     """Return a number with a minus sign instead of a hyphen."""
     return f"{number:.{digits}f}".replace("-", "−")
-
-
-SMALLEST_PVALUE = 1e-300  # smaller ones from moments may underflow to zero
 
 
 def pvalue_text(p: float, n_permutations: int, from_moments: bool = False, at_bound: bool | None = None) -> str:

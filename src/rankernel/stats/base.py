@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 REDRAWN_ROWS = 64  # rows that are drawn again to estimate Monte Carlo errors
 MAX_RELATIVE_ERROR = 0.5  # Monte Carlo error over the standard deviation of the null distribution, without a warning
 ROUNDING = 1e-12  # dispersions below this part of the mean diagonal of the Gram matrix are rounding errors
+SMALLEST_PVALUE = 1e-300  # smaller ones from moments may underflow to zero
 MAX_SCALE = 1e90  # largest kernel value; the third moment of a statistic takes cubes of values
 PRIOR_VOTERS = 0.5  # pooled voters added to each group, so that a group of identical rankings has some variance
 
@@ -259,6 +260,13 @@ def warn_if_not_characteristic(kernel: Kernel, data: Data) -> None:
             "embedding, which no sample size detects; Mallows(nu) is characteristic",
             NotCharacteristicWarning,
         )
+
+
+def moment_pvalue_text(moment_pvalue: float) -> str:
+    """Return a p-value from moments; one that may have underflowed, and one at which splitting stops, as bounds."""
+    if moment_pvalue < SMALLEST_PVALUE:
+        return f"< {SMALLEST_PVALUE:g}"
+    return f"{'≤ ' if is_splitting_bound(moment_pvalue) else ''}{moment_pvalue:.2g}"
 
 
 def is_splitting_bound(moment_pvalue: float) -> bool:
@@ -534,9 +542,10 @@ class KernelTestResult(PrintedResult):
         estimated = f" of {self.n_moment_draws:,} {self._draws_noun}" if self.n_moment_draws else ""
         permutations = f"{len(self.null_distribution):,} {self._draws_noun}"
         effect = f"{self.effect:.3g}{mcse_text(self.effect_mcse)} {self._effect_noun}"
+        from_moments = moment_pvalue_text(self.moment_pvalue)
         return [
             ("statistic", f"{self.statistic:.4g}{mcse_text(self.statistic_mcse)}"),
-            ("p-value", f"{self.pvalue:.3g} ({permutations}), {self.moment_pvalue:.2g} (moments{estimated})"),
+            ("p-value", f"{self.pvalue:.3g} ({permutations}), {from_moments} (moments{estimated})"),
             ("effect", f"{effect}, 95% interval {low:.3g} to {high:.3g}"),
             *([("kernel", str(self.kernel))] if self.kernel is not None else []),
             ("method", self.method),

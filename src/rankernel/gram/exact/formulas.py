@@ -501,7 +501,7 @@ class FormulaEvaluator(Evaluator):
         """Return the block."""
         if not self.exponential:
             table, inverse, _ = self.solved(kernel, kernel, None, block)
-            row_of = dict(zip(["", *kernel.params], table, strict=True))
+            row_of = dict(zip(["", *kernel.params], table, strict=False))  # a Fraction has no derivative
             return [np.asarray(row_of[name][inverse]) for name in names]
         logs, derivatives, inverse, offsets = self.log_table(kernel, block)
         if offsets is None:
