@@ -20,6 +20,7 @@ Seed = int | np.integer | np.random.Generator | None
 
 MAX_INTEGER = 2**31 - 1  # default upper bound of integers
 MAX_FILE_NAME = 255  # bytes, on all common file systems
+SMALLEST_PVALUE = 1e-300  # smaller p-values from moments may underflow to zero
 
 
 def printable(name: object) -> str:

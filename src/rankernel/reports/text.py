@@ -13,11 +13,11 @@ from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from rankernel._utils.checks import SMALLEST_PVALUE
 from rankernel._utils.checks import plural as plural
 from rankernel.data import Data
 from rankernel.preferences import Preferences
 from rankernel.rankings import FREE
-from rankernel.stats.base import SMALLEST_PVALUE
 
 Fits = Callable[[str], bool]
 

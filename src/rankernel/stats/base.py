@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from rankernel._utils import FloatArray, Indices, IntArray
-from rankernel._utils.checks import check_labels, check_numbers, printable
+from rankernel._utils.checks import SMALLEST_PVALUE, check_labels, check_numbers, printable
 from rankernel._utils.notebook import box, table
 from rankernel._utils.resources import check_task
 from rankernel.data import Data, with_counts
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 REDRAWN_ROWS = 64  # rows that are drawn again to estimate Monte Carlo errors
 MAX_RELATIVE_ERROR = 0.5  # Monte Carlo error over the standard deviation of the null distribution, without a warning
 ROUNDING = 1e-12  # dispersions below this part of the mean diagonal of the Gram matrix are rounding errors
-SMALLEST_PVALUE = 1e-300  # smaller ones from moments may underflow to zero
 MAX_SCALE = 1e90  # largest kernel value; the third moment of a statistic takes cubes of values
 PRIOR_VOTERS = 0.5  # pooled voters added to each group, so that a group of identical rankings has some variance
 
