@@ -381,6 +381,8 @@ def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
     form = kernel.facts(n_items).form
     if form is not None and form.mixes_items:
         return STEP["product"] * n_items**2 / 2
+    if distance is None and form is not None and form.statistic == "positions":
+        return STEP["lookup"] * n_items + STEP["kernel"]
     if isinstance(kernel, WeightedKendall):
         n_weighted = n_items if kernel.combine == "additive" else np.count_nonzero(kernel.position_weights(n_items))
         if n_weighted == n_items:
