@@ -44,6 +44,23 @@ def test_one_estimate_on_any_number_of_threads():
         np.testing.assert_array_equal(again.stderr, first.stderr)
 
 
+def test_kernels_of_one_plan_in_many_threads():
+    """A plan keeps the tables of one kernel at a time."""
+    kernels = [rk.RankBiasedOverlap(p) for p in (0.3, 0.5, 0.9)]
+    rows, expected = (slice(0, 4), slice(0, 4)), [kernel.gram(X)[:4, :4] for kernel in kernels]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(100):
+                evaluator = kernels[0].plan(X)._evaluator
+                values = pool.map(evaluator.values, kernels * 8, [rows] * 24)
+                for number, found in enumerate(values):
+                    np.testing.assert_array_equal(found, expected[number % 3])
+    finally:
+        sys.setswitchinterval(interval)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork on Windows")
 def test_processes_forked_after_a_call(loaded):
     """In a process that has no threads of other tests."""
