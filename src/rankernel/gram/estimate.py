@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from rankernel._utils import FloatArray, Indices, Mask
 from rankernel._utils.checks import check_flag, check_number
 from rankernel._utils.notebook import html_card
-from rankernel._utils.resources import check_memory
+from rankernel._utils.resources import check_memory, slices
 from rankernel.errors import Argument, ArgumentValueError, ExactnessError, SamplingWarning, warn
-from rankernel.gram.evaluator import SIDE, Block, range_indices, single_entries, slices
+from rankernel.gram.evaluator import SIDE, Block, range_indices, single_entries
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.montecarlo import MonteCarlo, MonteCarloEvaluator, pooled
 from rankernel.kernels.base import Kernel

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
-from rankernel._utils.resources import check_interrupt, n_threads, run_in_threads, run_interruptibly
-from rankernel._utils.resources import slices as slices
+from rankernel._utils.resources import check_interrupt, n_threads, run_in_threads, run_interruptibly, slices
 from rankernel.errors import ExactnessError
 from rankernel.gram.jackknife import Norms, cosines
 from rankernel.kernels.algebra import Constant, Scaled, Sum, Tree

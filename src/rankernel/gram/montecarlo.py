@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rankernel import _loops
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_choice, check_integer, stream_key
-from rankernel._utils.resources import ALWAYS_FITS, check_bytes, run_in_threads
+from rankernel._utils.resources import ALWAYS_FITS, check_bytes, run_in_threads, slices
 from rankernel.completions.draws import (
     COUPLINGS,
     CompletionModel,
@@ -41,7 +41,6 @@ from rankernel.gram.evaluator import (
     Evaluator,
     Names,
     seconds_of_kernel,
-    slices,
     terms,
 )
 from rankernel.gram.exact.features import MAX_DEGREE, LinearEvaluator, centred_products, linear_evaluator

@@ -25,7 +25,7 @@ from rankernel._utils.checks import (
     stream_key,
 )
 from rankernel._utils.notebook import html_card
-from rankernel._utils.resources import announce_cost, check_memory, n_threads, output_matrix, size_text
+from rankernel._utils.resources import announce_cost, check_memory, n_threads, output_matrix, size_text, slices
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS, all_completions
 from rankernel.data import check_same_items
 from rankernel.errors import (
@@ -53,7 +53,6 @@ from rankernel.gram.evaluator import (
     fill,
     fill_gram,
     single_entries,
-    slices,
     terms,
 )
 from rankernel.gram.exact.features import linear_evaluator

@@ -26,10 +26,18 @@ import psutil
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils.checks import check_flag, check_path
-from rankernel._utils.resources import check_bytes, check_disk_space, check_float, explain_full_disk, sync, whole_file
+from rankernel._utils.resources import (
+    check_bytes,
+    check_disk_space,
+    check_float,
+    explain_full_disk,
+    slices,
+    sync,
+    whole_file,
+)
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, OutputExistsError, missing_extra, warn
-from rankernel.gram.evaluator import Part, Slices, block_slices, slices
+from rankernel.gram.evaluator import Part, Slices, block_slices
 from rankernel.gram.plan import Plan
 from rankernel.gram.rows import PartialOrders
 

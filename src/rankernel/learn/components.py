@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel._utils import FloatArray
-from rankernel._utils.resources import run_interruptibly
-from rankernel.gram.evaluator import slices
+from rankernel._utils.resources import run_interruptibly, slices
 
 ROWS = 64  # rows processed at once, so that temporary arrays stay small
 DENSE = 200  # up to this size the dense eigensolver is used, as in scikit-learn's KernelPCA

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_instance, check_integer
+from rankernel._utils.resources import slices
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
-from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike, Plan, sum_by_index
 from rankernel.kernels.base import Kernel
 from rankernel.stats.mmd import pooled_plan, unbiased_mmd2

@@ -9,9 +9,10 @@ import numpy as np
 
 from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_flag
+from rankernel._utils.resources import slices
 from rankernel.completions.marginals import position_distributions
 from rankernel.errors import RankingError
-from rankernel.gram.evaluator import slices, terms
+from rankernel.gram.evaluator import terms
 from rankernel.gram.exact.features import mean_features
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.base import Kernel, as_kernel

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_choice, check_flag, check_integer, check_numbers
-from rankernel._utils.resources import check_task, run_interruptibly
+from rankernel._utils.resources import check_task, run_interruptibly, slices
 from rankernel.data import as_data
 from rankernel.errors import IndefiniteKernelWarning, RankingError, warn
-from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel, as_kernel
 

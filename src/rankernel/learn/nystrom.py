@@ -10,8 +10,7 @@ import numpy as np
 
 from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_number, stream_key
-from rankernel._utils.resources import check_bytes
-from rankernel.gram.evaluator import slices
+from rankernel._utils.resources import check_bytes, slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel, as_kernel
 from rankernel.models.estimators import KernelTransformer

@@ -11,9 +11,9 @@ import numpy as np
 
 from rankernel._utils import FloatArray
 from rankernel._utils.checks import printable
+from rankernel._utils.resources import slices
 from rankernel.data import Data, concat, with_counts
 from rankernel.errors import NotCharacteristicWarning, RankingError
-from rankernel.gram.evaluator import slices
 from rankernel.reports.ballots import Ballots, Source, count_shares, sample_voters
 from rankernel.reports.clusters import Settings, affordable
 from rankernel.reports.text import join_names

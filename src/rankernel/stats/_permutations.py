@@ -43,9 +43,8 @@ from rankernel._loops.compiled import compiled, compiled_strictly
 from rankernel._loops.random_streams import State, uniform
 from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import Seed, as_seed, stream_key
-from rankernel._utils.resources import check_voters, run_interruptibly
+from rankernel._utils.resources import check_voters, run_interruptibly, slices
 from rankernel.errors import RankingError
-from rankernel.gram.evaluator import slices
 
 if TYPE_CHECKING:
     from rankernel.stats.base import Sample

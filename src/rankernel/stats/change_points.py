@@ -17,10 +17,9 @@ import numpy as np
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import Seed, as_seed, check_integer, check_number
-from rankernel._utils.resources import announce_cost, check_task, run_interruptibly
+from rankernel._utils.resources import announce_cost, check_task, run_interruptibly, slices
 from rankernel.data import as_data
 from rankernel.errors import RankingError
-from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._permutations import (

@@ -24,10 +24,9 @@ import numpy as np
 from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_number, printable
 from rankernel._utils.notebook import box, table
-from rankernel._utils.resources import check_bytes
+from rankernel._utils.resources import check_bytes, slices
 from rankernel.data import Data
 from rankernel.errors import RankingError
-from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import as_rows
 from rankernel.preferences import Preferences

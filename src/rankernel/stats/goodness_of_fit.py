@@ -11,12 +11,11 @@ import numpy as np
 
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import Seed, as_seed, check_flag, check_integer, short_repr, stream_key
-from rankernel._utils.resources import check_task, check_voters
+from rankernel._utils.resources import check_task, check_voters, slices
 from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
 from rankernel.datasets import draw_permutations
 from rankernel.errors import RankingError
-from rankernel.gram.evaluator import slices
 from rankernel.gram.montecarlo import MonteCarlo, unbiased_method
 from rankernel.gram.plan import Method, MethodLike
 from rankernel.kernels.base import Kernel

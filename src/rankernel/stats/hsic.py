@@ -29,11 +29,10 @@ from rankernel._utils.checks import (
     check_unmasked,
     short_repr,
 )
-from rankernel._utils.resources import check_task
+from rankernel._utils.resources import check_task, slices
 from rankernel.data import Data, as_data, with_counts
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs
-from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.plan import MethodLike
 from rankernel.gram.rows import as_rows

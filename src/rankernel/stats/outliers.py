@@ -10,10 +10,9 @@ import numpy as np
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import Seed, as_seed, check_number
-from rankernel._utils.resources import announce_cost, check_task, n_threads
+from rankernel._utils.resources import announce_cost, check_task, n_threads, slices
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, require, warn
-from rankernel.gram.evaluator import slices
 from rankernel.gram.montecarlo import MonteCarlo, unbiased_method
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import Kernel

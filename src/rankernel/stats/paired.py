@@ -14,9 +14,9 @@ import numpy as np
 
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import Seed, as_seed, check_flag, check_integer
+from rankernel._utils.resources import slices
 from rankernel.data import as_data, concat
 from rankernel.errors import RankingError
-from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._permutations import (

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import Seed, as_generator, check_choice, check_labels, check_number, short_repr
+from rankernel._utils.resources import slices
 from rankernel.completions.draws import CompletionModel
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import median_of_pairs
-from rankernel.gram.evaluator import slices
 from rankernel.gram.plan import MethodLike, Plan
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.rankings import Rankings, as_rankings, is_missing, unique_rows

@@ -21,6 +21,7 @@ import numpy as np
 from rankernel import _loops
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils import FloatArray, Indices, IntArray
+from rankernel._utils.resources import slices
 from rankernel.completions.marginals import (
     pair_product_features,
     position_distributions,
@@ -39,7 +40,6 @@ from rankernel.gram.evaluator import (
     Part,
     block_shape,
     range_indices,
-    slices,
 )
 from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel, inner_products

@@ -26,7 +26,7 @@ import numpy as np
 
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
-from rankernel.gram.evaluator import slices
+from rankernel._utils.resources import slices
 from rankernel.gram.exact.formulas import (
     Coder,
     Formula,

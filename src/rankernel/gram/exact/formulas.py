@@ -498,7 +498,7 @@ class FormulaEvaluator(Evaluator):
 
     @np.errstate(under="ignore")
     def matrices(self, kernel: Kernel, block: Block, names: Names) -> Sequence[FloatArray]:
-        """Return the block."""
+        """Return the block, or its derivatives."""
         if not self.exponential:
             table, inverse, _ = self.solved(kernel, kernel, None, block)
             row_of = dict(zip(["", *kernel.params], table, strict=False))  # a Fraction has no derivative

@@ -461,8 +461,8 @@ def buffers(n_words: int, n_kinds: int = 1) -> tuple[NDArray[Any], ...]:
 
 
 @compiled
-def write_packed(left, right, table, offsets, inverse, row, column, symmetric, work, out, first, First):
-    """Write a function of the Kendall distance of few items from bits into a matrix, at row first and column First.
+def write_packed(left, right, table, offsets, inverse, row, column, symmetric, work, out, first_row, first_column):
+    """Write a function of the Kendall distance of few items from bits into a matrix, from the given row and column on.
 
     A side is ``(before, after, ties, kind)``: the bits of the pairs (a, b) of items that each ranking orders a before
     b, and b before a; the bit sets of its tied buckets; and the index of its bucket sizes. For c discordant pairs and m
@@ -472,7 +472,7 @@ def write_packed(left, right, table, offsets, inverse, row, column, symmetric, w
     """
     before, after, ties, kind = left
     Before, After, Ties, Kind = right
-    triangle = symmetric and first == First
+    triangle = symmetric and first_row == first_column
     block, index, earlier, later, tied, start_of = work
     words, several = before.shape[1], ties.shape[1] > 1 or Ties.shape[1] > 1
     for start in range(0, len(column), SIDE):
@@ -505,21 +505,21 @@ def write_packed(left, right, table, offsets, inverse, row, column, symmetric, w
                                     factor *= inverse[shared]
                         block[i - top, j] *= factor
                 for j in range(n_block):
-                    stream(out, first + i, First + start + j, block[i - top, j])
+                    stream(out, first_row + i, first_column + start + j, block[i - top, j])
             if symmetric:
                 for j in range(n_block):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
-                        stream(out, First + start + j, first + i, block[i - top, j])
+                        stream(out, first_column + start + j, first_row + i, block[i - top, j])
 
 
 @compiled
-def write_balance(left, right, constant, unit, symmetric, work, out, first, First):
+def write_balance(left, right, constant, unit, symmetric, work, out, first_row, first_column):
     """Write ``constant + unit (concordant - discordant)`` into a matrix; arguments as in :func:`write_packed`."""
     before, after = left[0], left[1]
     Before, After = right[0], right[1]
     block, balance, earlier, later = work[0], work[1], work[2], work[3]
     words, n_rows, n_columns = before.shape[1], len(before), len(Before)
-    triangle = symmetric and first == First
+    triangle = symmetric and first_row == first_column
     for start in range(0, n_columns, SIDE):
         n_block = min(SIDE, n_columns - start)
         for j in range(n_block):
@@ -537,11 +537,11 @@ def write_balance(left, right, constant, unit, symmetric, work, out, first, Firs
                         balance[j] -= popcount((b & later[w, j]) | (a & earlier[w, j]))
                 for j in range(n_block):
                     block[i - top, j] = constant + unit * np.int64(balance[j])  # as a signed number
-                    stream(out, first + i, First + start + j, block[i - top, j])
+                    stream(out, first_row + i, first_column + start + j, block[i - top, j])
             if symmetric:
                 for j in range(n_block):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
-                        stream(out, First + start + j, first + i, block[i - top, j])
+                        stream(out, first_column + start + j, first_row + i, block[i - top, j])
 
 
 @compiled
