@@ -73,7 +73,7 @@ def test_committed_moments(row):
 
 @pytest.mark.parametrize("row", rows_of("small_pvalues"), ids=lambda row: row["setting"])
 def test_committed_small_pvalues(row):
-    """Not less than half of the p-value of long permutation runs; at 1e-5 that has a relative error of 0.2."""
+    """Not less than half of the p-value of long permutation runs; at 1e-5 that has a relative error of 0.1."""
     assert row["quoted, 0.001"] > 0.5
     assert row.get("quoted, 0.0001", 1.0) > 0.5
     assert row.get("quoted, 1e-05", 1.0) > 0.4
